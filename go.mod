@@ -1,0 +1,3 @@
+module ndpip
+
+go 1.25
