@@ -1,3 +1,14 @@
 module ndpip
 
 go 1.25
+
+require (
+	github.com/cespare/xxhash/v2 v2.3.0
+	github.com/stretchr/testify v1.12.1
+	golang.org/x/sys v0.41.0
+)
+
+require (
+	github.com/spf13/pflag v1.1.0
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
+)

@@ -1,0 +1,248 @@
+package stack
+
+import (
+	crand "crypto/rand"
+	"encoding/binary"
+	"math/bits"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// key names one connection: both addresses and ports, as numbers read big-endian from the wire.
+type key struct {
+	laddr, raddr uint32
+	lport, rport uint16
+}
+
+// secret keys a hash, so that nobody outside can choose connections that collide (RFC 6056 section 3.3 and the
+// known attacks on hash tables both ask for this).
+type secret [4]uint64
+
+// newSecret draws a secret from the system's random source.
+func newSecret() (s secret) {
+	var b [32]byte
+	_, _ = crand.Read(b[:]) // never fails: see crypto/rand
+	for i := range s {
+		s[i] = binary.LittleEndian.Uint64(b[8*i:])
+	}
+	return s
+}
+
+// sum is the keyed xxhash of k.
+//
+// XXH64 reads 32 bytes in four lanes of 8. Two lanes carry the key, each masked by a secret word, so that the input of
+// its first multiplication is unknown outside; the other two are secret words, so that the state before and after the
+// key's lanes are merged in is unknown too. One stripe is also the least work that XXH64 does on 32 bytes. The buffer
+// stays on the stack.
+func (s *secret) sum(k key) uint64 {
+	var b [32]byte
+	binary.LittleEndian.PutUint64(b[0:], s[0])
+	binary.LittleEndian.PutUint64(b[8:], s[1]^(uint64(k.laddr)<<32|uint64(k.raddr)))
+	binary.LittleEndian.PutUint64(b[16:], s[2]^(uint64(k.lport)<<16|uint64(k.rport)))
+	binary.LittleEndian.PutUint64(b[24:], s[3])
+	return xxhash.Sum64(b[:])
+}
+
+// slot is one place of the table: 16 bytes, four to a cache line. An id of 0 marks it empty.
+type slot struct {
+	key
+	id uint32
+}
+
+const (
+	tableMin  = 64 // slots of an empty table
+	tableStep = 16 // slots of the old array that one operation clears while the table grows
+)
+
+// table finds a connection's id by its key. It belongs to one thread (the worker) and has no lock.
+//
+// It is an open hash table with linear probing: a look-up touches one cache line, seldom two neighbouring ones. Keys
+// are compared in full. A slot's home is the top bits of its hash, so the old array is moved to one twice its size
+// in order, line after line. Deletion shifts the followers back, so there are no tombstones and a table that is used
+// for ever stays as fast as a new one.
+//
+// When the array is 5/8 full it doubles, but its slots move a few at a time, with later puts and dels (and step), so
+// that no single call takes long. Until that is done both arrays are in use: what is new goes to cur, and a key is in
+// exactly one of the two.
+type table struct {
+	cur, old array
+	sec      secret
+	moved    int // slots of old that were cleared so far
+	at       int // the slot of old where clearing goes on; it is empty between two steps
+}
+
+// array is one power-of-two array of slots.
+type array struct {
+	slots []slot
+	shift uint // 64 - log2(len(slots))
+	n     int  // slots in use
+}
+
+// newTable makes a table with room for n keys before it first grows.
+func newTable(s secret, n int) *table {
+	size := tableMin
+	for size/8*5 < n {
+		size *= 2
+	}
+	return &table{cur: newArray(size), sec: s}
+}
+
+func newArray(size int) array {
+	return array{slots: make([]slot, size), shift: uint(65 - bits.Len(uint(size)))}
+}
+
+// len is the number of keys in the table.
+func (t *table) len() int { return t.cur.n + t.old.n }
+
+// hash is the keyed hash of k, for getHashed.
+func (t *table) hash(k key) uint64 { return t.sec.sum(k) }
+
+// get gives the id of k, or 0 when it is not there.
+func (t *table) get(k key) uint32 { return t.getHashed(k, t.sec.sum(k)) }
+
+// getHashed is get with the hash of k already known.
+func (t *table) getHashed(k key, h uint64) uint32 {
+	s := t.cur.slots
+	for i := h >> (t.cur.shift & 63); ; i++ {
+		e := &s[i&uint64(len(s)-1)]
+		if e.key == k && e.id != 0 {
+			return e.id
+		}
+		if e.id == 0 {
+			break
+		}
+	}
+	if t.old.n == 0 {
+		return 0
+	}
+	return t.getOld(k, h)
+}
+
+func (t *table) getOld(k key, h uint64) uint32 {
+	if i, ok := t.old.find(k, h); ok {
+		return t.old.slots[i].id
+	}
+	return 0
+}
+
+// getBurst gives the ids of many keys: ids[i] is that of keys[i]. It first hashes every key and reads its slot, so
+// that the cache misses of a large table overlap, and then looks each up. At most 256 keys.
+func (t *table) getBurst(keys []key, ids []uint32) {
+	var hs [256]uint64
+	s, shift := t.cur.slots, t.cur.shift&63
+	for i, k := range keys {
+		h := t.sec.sum(k)
+		hs[i&255] = h
+		ids[i] = s[(h>>shift)&uint64(len(s)-1)].id
+	}
+	for i, k := range keys {
+		ids[i] = t.getHashed(k, hs[i&255])
+	}
+}
+
+// put gives k the id, which must not be 0, whether or not k was there.
+func (t *table) put(k key, id uint32) {
+	if id == 0 {
+		panic("stack: table.put with id 0, which means an empty slot")
+	}
+	t.step()
+	h := t.sec.sum(k)
+	if t.old.n != 0 {
+		if i, ok := t.old.find(k, h); ok {
+			t.old.slots[i].id = id
+			return
+		}
+	}
+	i, ok := t.cur.find(k, h)
+	if !ok && t.cur.n+t.old.n >= len(t.cur.slots)/8*5 {
+		t.grow()
+		i, _ = t.cur.find(k, h)
+	}
+	if !ok {
+		t.cur.n++
+	}
+	t.cur.slots[i] = slot{k, id}
+}
+
+// del removes k. It does nothing when k is not there.
+func (t *table) del(k key) {
+	t.step()
+	h := t.sec.sum(k)
+	if i, ok := t.cur.find(k, h); ok {
+		t.cur.remove(i, &t.sec)
+	} else if t.old.n != 0 {
+		if i, ok := t.old.find(k, h); ok {
+			t.old.remove(i, &t.sec)
+		}
+	}
+}
+
+// grow starts the move to an array twice the size. The one before is long done then: it takes len(old)/tableStep
+// operations, and the table takes len(old)*5/8 puts until it is full again.
+func (t *table) grow() {
+	for t.old.slots != nil {
+		t.step()
+	}
+	t.old, t.cur = t.cur, newArray(2*len(t.cur.slots))
+	t.moved, t.at = 0, 0
+	for t.old.slots[t.at].id != 0 { // 3/8 of the slots are empty, so this is short
+		t.at++
+	}
+}
+
+// step moves a few slots of a table that is growing, and does nothing otherwise. put and del call it; the worker may
+// call it once per turn, so that a table which is only read does not stay in two parts.
+func (t *table) step() {
+	if t.old.slots != nil {
+		t.move()
+	}
+}
+
+// move clears tableStep slots of old and goes on to the next empty one. It thereby moves whole runs only: what is left
+// in old is as if the moved keys had never been there, and look-ups and removals there go on as usual.
+func (t *table) move() {
+	s := t.old.slots
+	for i := 0; i < tableStep || s[t.at].id != 0; i++ {
+		if e := &s[t.at]; e.id != 0 {
+			j, _ := t.cur.find(e.key, t.sec.sum(e.key))
+			t.cur.slots[j] = *e
+			t.cur.n++
+			t.old.n--
+			*e = slot{}
+		}
+		t.at = (t.at + 1) & (len(s) - 1)
+		if t.moved++; t.moved == len(s) {
+			t.old = array{}
+			return
+		}
+	}
+}
+
+// find gives the place of k, or the empty slot where it belongs.
+func (a *array) find(k key, h uint64) (i uint64, ok bool) {
+	mask := uint64(len(a.slots) - 1)
+	for i = h >> (a.shift & 63); ; i++ {
+		e := &a.slots[i&mask]
+		if e.id == 0 {
+			return i & mask, false
+		}
+		if e.key == k {
+			return i & mask, true
+		}
+	}
+}
+
+// remove empties slot i and shifts back every follower that would otherwise be cut off from its home (Knuth,
+// volume 3, section 6.4, algorithm R).
+func (a *array) remove(i uint64, sec *secret) {
+	mask := uint64(len(a.slots) - 1)
+	for j := (i + 1) & mask; a.slots[j].id != 0; j = (j + 1) & mask {
+		home := sec.sum(a.slots[j].key) >> (a.shift & 63)
+		if (j-home)&mask >= (j-i)&mask {
+			a.slots[i] = a.slots[j]
+			i = j
+		}
+	}
+	a.slots[i] = slot{}
+	a.n--
+}
