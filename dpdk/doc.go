@@ -1,0 +1,2 @@
+// Package dpdk is the only place that talks to DPDK.
+package dpdk

@@ -1,0 +1,331 @@
+package dpdk
+
+/*
+#include <stdlib.h>
+#include <rte_ethdev.h>
+#include "eal.h"
+#include "port.h"
+*/
+import "C"
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"syscall"
+	"unsafe"
+)
+
+// Port is an Ethernet device that this process uses. Its methods may be called from any goroutine, one at a time; the
+// frames go through Lanes.
+type Port struct {
+	id    uint16
+	name  string
+	owned bool // configured here: Close closes the device
+
+	mu    sync.Mutex
+	lanes []*portLane
+	locks map[uint16]unsafe.Pointer // spinlocks of transmit queues that lanes share
+	share bool                      // fewer transmit queues than were asked for: every lane locks from the start
+}
+
+// PortConf says how a port is to be set up. Zero values are sensible except RxPool.
+type PortConf struct {
+	RxQueues, TxQueues int // wanted, at least 1 each; the port may have fewer (see Port.Queues)
+	RxDesc, TxDesc     int // descriptors per queue, 0: 1024; the driver rounds them
+	MTU                int // 0: the port's own
+	RxPool             *Mempool
+	Offload            bool // switch on the checksum offloads that the port has
+	MAC                *[6]byte
+	Promiscuous        bool
+}
+
+// PortInfo is what a port is and can do.
+type PortInfo struct {
+	Driver                   string
+	MaxRxQueues, MaxTxQueues int   // that the port can have
+	RxQueues, TxQueues       int   // and has
+	RxOffers, TxOffers       Flags // checksum work the port can do: RxIPGood, RxL4Good; TxIPSum, TxTCPSum, TxUDPSum
+	RxOffload, TxOffload     Flags // and does as it is configured
+	MinMTU, MaxMTU, MTU      int
+	Socket                   int // NUMA socket, -1: unknown
+	MAC                      [6]byte
+	LinkUp                   bool
+	SpeedMbps                int // 0: unknown
+}
+
+// PortStats are the port's own counters since it was started. Drivers differ in how much they count.
+type PortStats struct {
+	RxFrames, TxFrames, RxBytes, TxBytes uint64
+	RxMissed                             uint64 // dropped by the port because its queue was full
+	RxErrors, TxErrors                   uint64
+	RxNoMbuf                             uint64 // receive found the pool empty
+	TxUnsendable                         uint64 // dropped by lanes: the driver refuses such a frame for good
+}
+
+// PortCount is how many ports there are.
+func PortCount() int { return int(C.rte_eth_dev_count_avail()) }
+
+// PortByName finds a port by the name of its device, such as net_memif0 or 0000:03:00.0.
+func PortByName(name string) (uint16, error) {
+	cname := C.CString(name)
+	defer C.free(unsafe.Pointer(cname))
+	var id C.uint16_t
+	if ret := C.rte_eth_dev_get_port_by_name(cname, &id); ret != 0 {
+		return 0, &Error{Call: "rte_eth_dev_get_port_by_name", What: name, Errno: syscall.ENODEV, Text: strerror(syscall.ENODEV), Hint: havePorts()}
+	}
+	return uint16(id), nil
+}
+
+// PortName is the name of the device behind a port.
+func PortName(id uint16) (string, error) {
+	var buf [C.RTE_ETH_NAME_MAX_LEN]C.char
+	if ret := C.rte_eth_dev_get_name_by_port(C.uint16_t(id), &buf[0]); ret != 0 {
+		return "", &Error{Call: "rte_eth_dev_get_name_by_port", What: fmt.Sprintf("port %d", id), Errno: syscall.ENODEV, Text: strerror(syscall.ENODEV), Hint: havePorts()}
+	}
+	return C.GoString(&buf[0]), nil
+}
+
+// havePorts lists the ports for an error's hint.
+func havePorts() string {
+	var names []string
+	for id := uint16(0); id < C.RTE_MAX_ETHPORTS; id++ {
+		if C.rte_eth_dev_is_valid_port(C.uint16_t(id)) != 0 {
+			name, _ := PortName(id)
+			names = append(names, fmt.Sprintf("%d (%s)", id, name))
+		}
+	}
+	if len(names) == 0 {
+		return "there is no port: name one with --vdev or -a among the EAL's arguments"
+	}
+	return "the ports are " + strings.Join(names, ", ")
+}
+
+func (p *Port) errorf(call string, errno int, mark C.uint64_t, hint string) error {
+	return dpdkError(call, fmt.Sprintf("port %d, %s", p.id, p.name), errno, mark, hint)
+}
+
+// ConfigurePort sets a port up: queues, offloads, MTU, address. Start lets frames flow.
+func ConfigurePort(id uint16, conf PortConf) (*Port, error) {
+	name, err := PortName(id)
+	if err != nil {
+		return nil, err
+	}
+	p := &Port{id: id, name: name, owned: true, locks: map[uint16]unsafe.Pointer{}}
+	mark := C.ndpip_log_mark()
+	info, err := p.info()
+	if err != nil {
+		return nil, err
+	}
+	bad := func(hint string) (*Port, error) {
+		return nil, p.errorf("ConfigurePort", int(syscall.EINVAL), mark, hint)
+	}
+	if conf.RxPool == nil {
+		return bad("PortConf.RxPool must name the pool that received frames come from")
+	}
+	if conf.MTU != 0 {
+		if conf.MTU < 68 || conf.MTU < info.MinMTU || info.MaxMTU > 0 && conf.MTU > info.MaxMTU {
+			return bad(fmt.Sprintf("the MTU %d is not in the port's range of %d to %d", conf.MTU, max(68, info.MinMTU), info.MaxMTU))
+		}
+		// Ethernet header and one VLAN tag beyond the MTU; the drivers here put a frame into one buffer.
+		if room := conf.RxPool.DataRoom() - C.RTE_PKTMBUF_HEADROOM; conf.MTU+18 > room {
+			return bad(fmt.Sprintf("the MTU %d needs buffers of %d bytes, the receive pool has %d: make it with dataRoom %d",
+				conf.MTU, conf.MTU+18, room, conf.MTU+18+C.RTE_PKTMBUF_HEADROOM))
+		}
+	}
+	want := [2]int{max(conf.RxQueues, 1), max(conf.TxQueues, 1)}
+	rxq := min(want[0], max(info.MaxRxQueues, 1))
+	txq := min(want[1], max(info.MaxTxQueues, 1))
+	if info.Driver == "net_memif" {
+		// A transmit queue that the peer has no receive queue for leads nowhere. Both ends are set up alike.
+		txq = min(txq, rxq)
+	}
+	p.share = txq < want[1]
+	cc := C.struct_ndpip_port_conf{
+		rxq: C.uint16_t(rxq), txq: C.uint16_t(txq),
+		rx_desc: descriptors(conf.RxDesc), tx_desc: descriptors(conf.TxDesc),
+		mtu: C.uint16_t(conf.MTU), offload: cbool(conf.Offload), promiscuous: cbool(conf.Promiscuous),
+		set_mac: cbool(conf.MAC != nil), pool: conf.RxPool.mp,
+	}
+	if conf.MAC != nil {
+		for i, x := range conf.MAC {
+			cc.mac[i] = C.uint8_t(x)
+		}
+	}
+	var step *C.char
+	if ret := C.ndpip_port_configure(C.uint16_t(id), &cc, &step); ret != 0 {
+		return nil, p.errorf(C.GoString(step), int(ret), mark, "")
+	}
+	return p, nil
+}
+
+func descriptors(n int) C.uint16_t {
+	if n <= 0 {
+		n = 1024
+	}
+	return C.uint16_t(min(n, 32768))
+}
+
+func cbool(b bool) C.uint8_t {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// AttachPort takes a port that the program has configured and started itself. Start, Stop and Close leave the device alone.
+func AttachPort(id uint16) (*Port, error) {
+	name, err := PortName(id)
+	if err != nil {
+		return nil, err
+	}
+	p := &Port{id: id, name: name, locks: map[uint16]unsafe.Pointer{}}
+	info, err := p.info()
+	if err != nil {
+		return nil, err
+	}
+	if info.TxQueues == 0 {
+		return nil, p.errorf("AttachPort", int(syscall.EINVAL), C.ndpip_log_mark(), "the port is not configured: call rte_eth_dev_configure, or ConfigurePort")
+	}
+	return p, nil
+}
+
+// Start lets frames flow. On net_memif a client connects now.
+func (p *Port) Start() error {
+	if !p.owned {
+		return nil
+	}
+	mark := C.ndpip_log_mark()
+	if ret := C.rte_eth_dev_start(C.uint16_t(p.id)); ret != 0 {
+		return p.errorf("rte_eth_dev_start", int(ret), mark, "")
+	}
+	return nil
+}
+
+// Stop ends the flow of frames. No lane may be inside an exchange.
+func (p *Port) Stop() error {
+	if !p.owned {
+		return nil
+	}
+	mark := C.ndpip_log_mark()
+	if ret := C.rte_eth_dev_stop(C.uint16_t(p.id)); ret != 0 {
+		return p.errorf("rte_eth_dev_stop", int(ret), mark, "")
+	}
+	return nil
+}
+
+// Close frees the port's lanes and, unless it was attached, closes the device: the port's number is gone then.
+// It must be stopped.
+func (p *Port) Close() error {
+	p.mu.Lock()
+	for len(p.lanes) > 0 {
+		p.freeLane(p.lanes[0])
+	}
+	for _, l := range p.locks {
+		C.ndpip_lock_free(l)
+	}
+	clear(p.locks)
+	p.mu.Unlock()
+	if !p.owned {
+		return nil
+	}
+	mark := C.ndpip_log_mark()
+	if ret := C.rte_eth_dev_close(C.uint16_t(p.id)); ret != 0 {
+		return p.errorf("rte_eth_dev_close", int(ret), mark, "stop the port before it is closed")
+	}
+	ringPortClosed(p.id, p.name)
+	return nil
+}
+
+// ID is the port's number.
+func (p *Port) ID() uint16 { return p.id }
+
+// Name is the name of the port's device.
+func (p *Port) Name() string { return p.name }
+
+// Info is what the port is and can do, as of now.
+func (p *Port) Info() PortInfo {
+	info, _ := p.info()
+	return info
+}
+
+func (p *Port) info() (PortInfo, error) {
+	var c C.struct_ndpip_port_info
+	var step *C.char
+	mark := C.ndpip_log_mark()
+	if ret := C.ndpip_port_info(C.uint16_t(p.id), &c, &step); ret != 0 {
+		return PortInfo{}, p.errorf(C.GoString(step), int(ret), mark, "")
+	}
+	return PortInfo{
+		Driver:      C.GoString(&c.driver[0]),
+		MaxRxQueues: int(c.max_rxq), MaxTxQueues: int(c.max_txq),
+		RxQueues: int(c.rxq), TxQueues: int(c.txq),
+		RxOffers: Flags(c.rx_can), TxOffers: Flags(c.tx_can),
+		RxOffload: Flags(c.rx_on), TxOffload: Flags(c.tx_on),
+		MinMTU: int(c.min_mtu), MaxMTU: int(c.max_mtu), MTU: int(c.mtu),
+		Socket: int(c.socket), MAC: gomac(c.mac), LinkUp: c.up != 0, SpeedMbps: int(c.speed),
+	}, nil
+}
+
+func gomac(c [6]C.uint8_t) (m [6]byte) {
+	for i, x := range c {
+		m[i] = byte(x)
+	}
+	return m
+}
+
+// MAC is the port's address.
+func (p *Port) MAC() [6]byte {
+	var c [6]C.uint8_t
+	C.ndpip_port_get_mac(C.uint16_t(p.id), &c[0])
+	return gomac(c)
+}
+
+// SetMAC changes the port's address.
+func (p *Port) SetMAC(mac [6]byte) error {
+	var c [6]C.uint8_t
+	for i, x := range mac {
+		c[i] = C.uint8_t(x)
+	}
+	mark := C.ndpip_log_mark()
+	if ret := C.ndpip_port_set_mac(C.uint16_t(p.id), &c[0]); ret != 0 {
+		return p.errorf("rte_eth_dev_default_mac_addr_set", int(ret), mark, "")
+	}
+	return nil
+}
+
+// MTU is the port's MTU: the largest IP packet.
+func (p *Port) MTU() int {
+	var mtu C.uint16_t
+	if C.rte_eth_dev_get_mtu(C.uint16_t(p.id), &mtu) != 0 {
+		return 1500
+	}
+	return int(mtu)
+}
+
+// SetMTU changes the port's MTU. Most drivers want the port to be stopped.
+func (p *Port) SetMTU(mtu int) error {
+	mark := C.ndpip_log_mark()
+	if ret := C.rte_eth_dev_set_mtu(C.uint16_t(p.id), C.uint16_t(mtu)); ret != 0 {
+		return p.errorf("rte_eth_dev_set_mtu", int(ret), mark, "")
+	}
+	return nil
+}
+
+// LinkUp reports whether the port has a peer.
+func (p *Port) LinkUp() bool { return C.ndpip_port_link(C.uint16_t(p.id)) == 1 }
+
+// Stats are the port's counters.
+func (p *Port) Stats() (PortStats, error) {
+	var c C.struct_ndpip_port_stats
+	mark := C.ndpip_log_mark()
+	if ret := C.ndpip_port_stats(C.uint16_t(p.id), &c); ret != 0 {
+		return PortStats{}, p.errorf("rte_eth_stats_get", int(ret), mark, "")
+	}
+	return PortStats{
+		RxFrames: uint64(c.rx_frames), TxFrames: uint64(c.tx_frames),
+		RxBytes: uint64(c.rx_bytes), TxBytes: uint64(c.tx_bytes),
+		RxMissed: uint64(c.rx_missed), RxErrors: uint64(c.rx_errors), TxErrors: uint64(c.tx_errors),
+		RxNoMbuf: uint64(c.rx_no_mbuf), TxUnsendable: p.unsendable(),
+	}, nil
+}
