@@ -1,0 +1,187 @@
+package cli
+
+import (
+	_ "embed"
+	"net"
+	"net/netip"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"ndpip/api"
+)
+
+// NetHelp describes the options of Net, for the programs' help.
+//
+//go:embed net.txt
+var NetHelp string
+
+// Limits of the options.
+const (
+	MaxBurst   = 256 // frames that one call to the port carries
+	MinMSS     = 8
+	MaxMSS     = 9600
+	minMTU     = 68 // RFC 791 section 3.2: every host takes a datagram of 68 octets unfragmented
+	maxMTU     = 9702
+	maxScale   = 14 // RFC 7323 section 2.3
+	maxBuffer  = 1 << 30
+	DefaultMSS = 1460
+
+	DefaultBurst = 32
+	DefaultPort  = 5001
+	defaultLen   = 24
+)
+
+// Net holds the options that describe the wire and the host on it.
+type Net struct {
+	wire       string
+	iface      int
+	bind       netip.Prefix
+	length     int
+	gateway    netip.Addr
+	mac        net.HardwareAddr
+	neighbours map[netip.Addr]net.HardwareAddr
+
+	Burst, WinScale, MSS, MTU int
+	mbufs, rcvBuf, sndBuf     int
+	checksum                  string
+	noHuge, inline, yield     bool
+	workerCPU                 int
+
+	CPU int // CPU of the application's thread, -1: not pinned
+
+	flags *pflag.FlagSet
+}
+
+// Register adds the options to f.
+func (n *Net) Register(f *Flags) {
+	*n = Net{length: defaultLen, Burst: DefaultBurst, WinScale: -1, checksum: "auto", workerCPU: -1, CPU: -1, flags: f.FlagSet}
+	f.StringVar(&n.wire, "wire", "", wireWant)
+	f.Var(Number{&n.iface, 0, 65535, ""}, "iface", "the number of the DPDK port, from 0")
+	f.Var(IPLen{&n.bind}, "bind-ip", "own address, such as 10.0.0.1/24")
+	f.Var(Number{&n.length, 1, 32, ""}, "prefix-length", "bits of the on-link prefix, such as 24")
+	f.Var(IP{&n.gateway}, "gateway", "the router's address, such as 10.0.0.254")
+	f.Var(MAC{&n.mac}, "bind-eth", "own Ethernet address, such as 02:00:00:00:00:01")
+	f.Var(Neighbours{&n.neighbours}, "arp", "a static neighbour, such as 10.0.0.2=02:00:00:00:00:02")
+	f.Var(Number{&n.Burst, 1, MaxBurst, "frames"}, "burst", "frames per turn, such as 32")
+	f.Var(Number{&n.WinScale, 0, maxScale, ""}, "win-scale", "bits that the window is scaled by, 0 to 14")
+	f.Var(Number{&n.MSS, MinMSS, MaxMSS, "bytes"}, "mss", "bytes in a segment, such as 1460")
+	f.Var(Number{&n.MTU, minMTU, maxMTU, "bytes"}, "mtu", "the port's MTU, such as 1500")
+	f.Var(Number{&n.mbufs, 256, 1 << 24, "buffers"}, "mbufs", "packet buffers in each pool, such as 8192")
+	f.Var(Size{&n.rcvBuf, 2048, maxBuffer}, "rcvbuf", "receive buffer of a connection, such as 4m")
+	f.Var(Size{&n.sndBuf, 2048, maxBuffer}, "sndbuf", "send buffer of a connection, such as 4m")
+	f.Var(Choice{&n.checksum, []string{"auto", "software", "off"}}, "checksum", "auto, software or off")
+	f.BoolVar(&n.noHuge, "no-huge", false, "run without hugepages")
+	f.BoolVar(&n.inline, "inline", false, "no worker thread")
+	f.BoolVar(&n.yield, "yield", false, "give the CPU away on an empty poll")
+	f.Var(Number{&n.CPU, 0, 4095, ""}, "cpu", "the CPU of the application's thread, from 0")
+	f.Var(Number{&n.workerCPU, 0, 4095, ""}, "worker-cpu", "the CPU of the worker, from 0")
+}
+
+// Side is the part that a program plays on a wire with two equal ends (memif): who makes the socket, and the address
+// that is taken when --bind-ip is not given.
+type Side struct {
+	Server bool
+	Addr   netip.Prefix
+}
+
+// The two sides. A listening program and a connecting one find each other with nothing but --wire memif:PATH.
+var (
+	Listener  = Side{true, netip.MustParsePrefix("10.0.0.1/24")}
+	Connector = Side{false, netip.MustParsePrefix("10.0.0.2/24")}
+)
+
+// Defaults says whether addresses may be left out: only over memif, where both ends are ours.
+func (n *Net) Defaults() bool { return strings.HasPrefix(n.wire, "memif:") }
+
+// Config turns the parsed options into what api.Open takes. eal are the arguments before "--".
+func (n *Net) Config(eal []string, side Side) (api.Config, error) {
+	if n.wire == "" && len(eal) == 0 {
+		return api.Config{}, Usagef("no port: give --wire %s, or EAL arguments before a --", wireWant)
+	}
+	var wire Wire
+	if n.wire != "" || n.flags.Changed("wire") {
+		var err error
+		if wire, err = ParseWire(n.wire); err != nil {
+			return api.Config{}, err
+		}
+	}
+	addr, err := n.address(side)
+	if err != nil {
+		return api.Config{}, err
+	}
+	if err := n.consistent(addr); err != nil {
+		return api.Config{}, err
+	}
+	cfg := api.Config{
+		Wire: wire.String(), Server: side.Server, EAL: eal, NoHuge: n.noHuge, Port: n.iface,
+		MAC: n.mac, Addr: addr, Gateway: n.gateway, Neighbours: n.neighbours,
+		Burst: n.Burst, Mbufs: n.mbufs, MTU: n.MTU, MSS: n.MSS, WinScale: n.WinScale,
+		RcvBuf: n.rcvBuf, SndBuf: n.sndBuf,
+		Inline: n.inline, WorkerCPU: n.workerCPU, Yield: n.yields(wire),
+	}
+	switch n.checksum {
+	case "software":
+		cfg.Checksum = api.ChecksumSoftware
+	case "off":
+		cfg.Checksum = api.ChecksumOff
+	}
+	return cfg, nil
+}
+
+func (n *Net) address(side Side) (netip.Prefix, error) {
+	if !n.flags.Changed("bind-ip") {
+		if !n.Defaults() {
+			return netip.Prefix{}, Usagef("--bind-ip is missing: give this host's own address, such as --bind-ip 10.0.0.1/24")
+		}
+		return netip.PrefixFrom(side.Addr.Addr(), n.length), nil
+	}
+	length := n.length
+	if bits := n.bind.Bits(); bits >= 0 {
+		if n.flags.Changed("prefix-length") && bits != length {
+			return netip.Prefix{}, Usagef("--bind-ip %s and --prefix-length %d differ: give one of them", n.bind, length)
+		}
+		length = bits
+	}
+	if length == 0 {
+		return netip.Prefix{}, Usagef("--bind-ip %s: want a prefix length from 1 to 32", n.bind)
+	}
+	return netip.PrefixFrom(n.bind.Addr(), length), nil
+}
+
+// consistent checks options against each other.
+func (n *Net) consistent(addr netip.Prefix) error {
+	if n.gateway.IsValid() && !addr.Contains(n.gateway) {
+		return Usagef("--gateway %s is not in %s: give a router on the own link, or a shorter --prefix-length", n.gateway, addr.Masked())
+	}
+	if n.gateway == addr.Addr() {
+		return Usagef("--gateway %s is the own address: give the router's", n.gateway)
+	}
+	if n.MTU != 0 && n.MSS > n.MTU-40 {
+		return Usagef("--mss %d does not fit --mtu %d: want at most %d", n.MSS, n.MTU, n.MTU-40)
+	}
+	if n.inline && n.flags.Changed("worker-cpu") {
+		return Usagef("--worker-cpu has no meaning with --inline, which has no worker: leave one of them out")
+	}
+	return nil
+}
+
+// yields is the default of --yield: on when this machine has fewer CPUs than threads that poll. Over memif the peer
+// most likely polls here too; over the kernel's wires the kernel needs a CPU for its end.
+func (n *Net) yields(w Wire) bool {
+	if n.flags.Changed("yield") {
+		return n.yield
+	}
+	threads := 2
+	if n.inline {
+		threads = 1
+	}
+	switch {
+	case w.Kind == "memif":
+		threads *= 2
+	case w.kernelEnd():
+		threads++
+	}
+	return runtime.NumCPU() < threads
+}

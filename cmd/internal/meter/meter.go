@@ -1,0 +1,158 @@
+// Package meter prints what a transfer does: one line per interval and a summary, as text or as JSON lines.
+//
+// The loop that moves the data writes Counters and never prints; a goroutine of its own reads them and prints, so a
+// slow terminal does not hold the data up.
+package meter
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Counters have one writer, the data loop. The atomics order nothing: a reader that sees a count a moment late prints
+// it in the next line. They have cache lines of their own, since the loop writes them all the time.
+type Counters struct {
+	_           [64]byte
+	Bytes       atomic.Uint64 // payload
+	Segments    atomic.Uint64 // writes of at most one MSS; only where the host does not count frames
+	Connections atomic.Int64
+	_           [64]byte
+}
+
+// Reading is the state of all counters at one moment. All but Connections only grow.
+type Reading struct {
+	Bytes           uint64 // payload
+	Segments        uint64 // frames with payload
+	Retransmissions uint64 // segments sent again
+	Drops           uint64 // frames that were received and not used
+	Connections     int    // open now
+}
+
+// Meter prints readings to W.
+type Meter struct {
+	W    io.Writer
+	JSON bool
+	Read func() Reading
+	Fail func() // called once when W fails, as when the reader of a pipe has gone
+
+	mu     sync.Mutex // W, failed, and with them the order of lines
+	failed bool
+}
+
+// interval is a line per interval in JSON. Rates are those of the interval, counts those since the start.
+type interval struct {
+	Type            string    `json:"type"`
+	Time            time.Time `json:"time"`
+	Seconds         float64   `json:"seconds"`
+	PPS             uint64    `json:"pps"`
+	BPS             uint64    `json:"bps"`
+	Connections     int       `json:"connections"`
+	Bytes           uint64    `json:"bytes"`
+	Retransmissions uint64    `json:"retransmissions"`
+	Drops           uint64    `json:"drops"`
+}
+
+// Run prints a line each d until done is closed, and then no more. With d = 0 it prints nothing.
+func (m *Meter) Run(d time.Duration, done <-chan struct{}) {
+	if d == 0 {
+		return
+	}
+	tick := time.NewTicker(d)
+	defer tick.Stop()
+	last, at := m.Read(), time.Now()
+	for {
+		select {
+		case <-done:
+			return
+		case <-tick.C:
+		}
+		r, now := m.Read(), time.Now()
+		m.Interval(last, r, now, now.Sub(at))
+		last, at = r, now
+	}
+}
+
+// Interval prints the line for what happened from a to b, in the d up to now.
+func (m *Meter) Interval(a, b Reading, now time.Time, d time.Duration) {
+	pps, bps := rate(b.Segments-a.Segments, d), rate(8*(b.Bytes-a.Bytes), d)
+	if m.JSON {
+		m.line(interval{"interval", now, d.Seconds(), pps, bps, b.Connections, b.Bytes, b.Retransmissions, b.Drops})
+		return
+	}
+	m.printf("pps=%d; bps=%d; connections=%d;\n", pps, bps, b.Connections)
+}
+
+// summary is the last line in JSON.
+type summary struct {
+	Type            string  `json:"type"`
+	Seconds         float64 `json:"seconds"`
+	BPS             uint64  `json:"bps"`
+	Bytes           uint64  `json:"bytes"`
+	Segments        uint64  `json:"segments"`
+	Connections     int     `json:"connections"`
+	Retransmissions uint64  `json:"retransmissions"`
+	Drops           uint64  `json:"drops"`
+}
+
+// Summary prints the totals in r of a transfer that took d. verb is "sent" or "received", connections how many there
+// have been.
+func (m *Meter) Summary(verb string, r Reading, d time.Duration, connections int) {
+	bps := rate(8*r.Bytes, d)
+	if m.JSON {
+		m.line(summary{"summary", d.Seconds(), bps, r.Bytes, r.Segments, connections, r.Retransmissions, r.Drops})
+		return
+	}
+	m.printf("%s: bytes=%d; seconds=%.3f; bps=%d; connections=%d; retransmissions=%d; drops=%d;\n",
+		verb, r.Bytes, d.Seconds(), bps, connections, r.Retransmissions, r.Drops)
+}
+
+// stream is the line about one finished stream in JSON.
+type stream struct {
+	Type   string `json:"type"`
+	Peer   string `json:"peer"`
+	Bytes  uint64 `json:"bytes"`
+	SHA256 string `json:"sha256"`
+}
+
+// Stream prints the SHA-256 (as hexadecimal digits) of the stream from or to peer.
+func (m *Meter) Stream(peer string, bytes uint64, sum string) {
+	if m.JSON {
+		m.line(stream{"stream", peer, bytes, sum})
+		return
+	}
+	m.printf("sha256=%s; bytes=%d; peer=%s;\n", sum, bytes, peer)
+}
+
+func (m *Meter) line(v any) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // these structs always marshal
+	}
+	m.printf("%s\n", b)
+}
+
+func (m *Meter) printf(format string, args ...any) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.failed {
+		return
+	}
+	if _, err := fmt.Fprintf(m.W, format, args...); err != nil {
+		m.failed = true
+		if m.Fail != nil {
+			m.Fail()
+		}
+	}
+}
+
+// rate is n per second, rounded.
+func rate(n uint64, d time.Duration) uint64 {
+	if d <= 0 {
+		return 0
+	}
+	return uint64(float64(n)/d.Seconds() + 0.5)
+}

@@ -1,0 +1,72 @@
+// Command ndpip-perf measures and moves data over the stack: recv takes TCP connections or UDP datagrams and prints
+// the goodput of each interval, send makes them. 'ndpip-perf help' explains the options.
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"ndpip/cmd/internal/cli"
+)
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+// run is the program; it returns the exit status. Help goes to stdout, a fault to stderr.
+func run(args []string, stdout, stderr io.Writer) int {
+	program := "ndpip-perf"
+	verb, rest, err := command(args)
+	if verb != "" {
+		program += " " + verb
+	}
+	if err == nil {
+		err = perform(program, verb, rest)
+	}
+	if err == cli.ErrHelp {
+		fmt.Fprint(stdout, help(verb))
+	}
+	return cli.Report(stderr, program, err)
+}
+
+// command is the verb of a command line and what follows it.
+func command(args []string) (verb string, rest []string, err error) {
+	if len(args) == 0 {
+		return "", nil, cli.Usagef("give a verb: recv or send; 'ndpip-perf help' explains both")
+	}
+	switch args[0] {
+	case "recv", "send":
+		if cli.WantsHelp(args[1:]) || len(args) == 2 && args[1] == "help" {
+			return args[0], nil, cli.ErrHelp
+		}
+		return args[0], args[1:], nil
+	case "help", "--help", "-h":
+		if len(args) > 1 && (args[1] == "recv" || args[1] == "send") {
+			return args[1], nil, cli.ErrHelp
+		}
+		return "", nil, cli.ErrHelp
+	}
+	return "", nil, cli.Usagef("%s is no verb; the first argument is recv, send or help, as in 'ndpip-perf recv --wire memif:/tmp/ndpip.sock'", args[0])
+}
+
+// perform parses the options, opens the host, does the work and closes the host again, whatever happened.
+func perform(program, verb string, args []string) error {
+	o, cfg, err := parse(verb, args)
+	if err != nil {
+		return err
+	}
+	stop := cli.Signals(program)
+	work, err := prepare(o, stop)
+	if err != nil {
+		return err
+	}
+	defer work.closeFiles()
+	h, err := cli.Open(cfg, os.Stderr)
+	if err != nil {
+		return err
+	}
+	err = work.on(h)
+	if stopErr := h.Stop(); err == nil && stopErr != nil {
+		err = fmt.Errorf("closing the port: %w", stopErr)
+	}
+	return err
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"net/netip"
+	"time"
+
+	"ndpip/api"
+	"ndpip/cmd/internal/cli"
+)
+
+// maxConnections is the number of ports that one address can connect from, without the well-known ones.
+const maxConnections = 64512
+
+// defaultConnect is how long send tries to connect when neither --connect-timeout nor --timeout says.
+const defaultConnect = 30 * time.Second
+
+// options are those of both verbs; each verb sets its own.
+type options struct {
+	cli.Net
+	verb string
+
+	tcp, udp                           bool
+	bindPort, connectPort, connections int
+	connectIP                          netip.Addr
+	timeout, interval, connectTimeout  time.Duration
+	format, file, out                  string
+	sha256, verify, zeroCopy           bool
+}
+
+// newFlags makes the set of the options of one verb, which are parsed into o.
+func newFlags(verb string, o *options) *cli.Flags {
+	*o = options{verb: verb}
+	f := cli.NewFlags("ndpip-perf " + verb)
+	o.Net.Register(f)
+	f.BoolVar(&o.tcp, "tcp", false, "TCP, which is the default")
+	f.BoolVar(&o.udp, "udp", false, "UDP datagrams of --mss bytes")
+	f.Var(cli.Seconds{P: &o.timeout}, "timeout", "seconds until the end, such as 10")
+	o.interval = time.Second
+	f.Var(cli.Seconds{P: &o.interval, Min: 10 * time.Millisecond}, "interval", "seconds between lines, such as 1")
+	o.format = "text"
+	f.Var(cli.Choice{P: &o.format, Words: []string{"text", "json"}}, "format", "text or json")
+	f.BoolVar(&o.sha256, "sha256", false, "print the SHA-256 of each stream at its end")
+	f.BoolVar(&o.zeroCopy, "zero-copy", false, "use the zero-copy calls")
+	if verb == "recv" {
+		o.bindPort = cli.DefaultPort
+		f.Var(cli.Number{P: &o.bindPort, Min: 1, Max: 65535}, "bind-port", "the port to listen on, such as 5001")
+		f.StringVar(&o.out, "out", "", "the file that takes what arrives, or - for standard output")
+		f.BoolVar(&o.verify, "verify", false, "compare what arrives with what send makes")
+		f.Elsewhere = elsewhere("send", "connect-ip", "connect-port", "connect-timeout", "connections", "file")
+		return f
+	}
+	f.Var(cli.Number{P: &o.bindPort, Min: 1, Max: 65535}, "bind-port", "the first source port, such as 40000")
+	f.Var(cli.IP{P: &o.connectIP}, "connect-ip", "the receiver's address, such as 10.0.0.1")
+	o.connectPort = cli.DefaultPort
+	f.Var(cli.Number{P: &o.connectPort, Min: 1, Max: 65535}, "connect-port", "the receiver's port, such as 5001")
+	f.Var(cli.Seconds{P: &o.connectTimeout, Min: time.Millisecond}, "connect-timeout", "seconds to wait for the receiver, such as 30")
+	o.connections = 1
+	f.Var(cli.Number{P: &o.connections, Min: 1, Max: maxConnections}, "connections", "how many connections to open")
+	f.StringVar(&o.file, "file", "", "the file to send, or - for standard input")
+	f.Elsewhere = elsewhere("recv", "out", "verify")
+	return f
+}
+
+func elsewhere(verb string, names ...string) map[string]string {
+	m := make(map[string]string)
+	for _, n := range names {
+		m[n] = "ndpip-perf " + verb
+	}
+	return m
+}
+
+// parse reads the command line after the verb.
+func parse(verb string, args []string) (*options, api.Config, error) {
+	o := new(options)
+	eal, opts, err := cli.Split(args)
+	if err != nil {
+		return nil, api.Config{}, err
+	}
+	f := newFlags(verb, o)
+	if err := f.Parse(opts); err != nil {
+		return nil, api.Config{}, err
+	}
+	if err := f.NoArgs(); err != nil {
+		return nil, api.Config{}, err
+	}
+	side := cli.Listener
+	if verb == "send" {
+		side = cli.Connector
+	}
+	cfg, err := o.Net.Config(eal, side)
+	if err != nil {
+		return nil, api.Config{}, err
+	}
+	if err := o.consistent(f, cfg); err != nil {
+		return nil, api.Config{}, err
+	}
+	return o, cfg, nil
+}
+
+// consistent fills what is left to the other options and checks them against each other.
+func (o *options) consistent(f *cli.Flags, cfg api.Config) error {
+	if o.tcp && o.udp {
+		return cli.Usagef("--tcp and --udp exclude each other: give one of them")
+	}
+	if o.verb == "send" {
+		if err := o.consistentSend(f, cfg); err != nil {
+			return err
+		}
+	} else if f.Changed("out") && o.out == "" {
+		return cli.Usagef("--out needs a file's name, or - for standard output")
+	}
+	if o.udp {
+		for _, name := range []string{"file", "out", "sha256"} {
+			if f.Changed(name) {
+				return cli.Usagef("--%s needs --tcp: datagrams may be lost and have no end", name)
+			}
+		}
+	}
+	return nil
+}
+
+func (o *options) consistentSend(f *cli.Flags, cfg api.Config) error {
+	switch {
+	case !f.Changed("connect-ip") && o.Defaults():
+		o.connectIP = cli.Listener.Addr.Addr()
+	case !f.Changed("connect-ip"):
+		return cli.Usagef("--connect-ip is missing: give the receiver's address, such as --connect-ip 10.0.0.1")
+	}
+	switch {
+	case o.connectIP == cfg.Addr.Addr():
+		return cli.Usagef("--connect-ip %s is the own address: give the receiver's", o.connectIP)
+	case !cfg.Addr.Contains(o.connectIP) && !cfg.Gateway.IsValid():
+		return cli.Usagef("--connect-ip %s is not in %s: give --gateway, or a shorter prefix in --bind-ip", o.connectIP, cfg.Addr.Masked())
+	case o.bindPort != 0 && o.bindPort+o.connections-1 > 65535:
+		return cli.Usagef("--bind-port %d leaves %d ports for --connections %d: want a --bind-port of at most %d", o.bindPort, 65536-o.bindPort, o.connections, 65536-o.connections)
+	case f.Changed("file") && o.file == "":
+		return cli.Usagef("--file needs a file's name, or - for standard input")
+	case o.file == "-" && o.connections > 1:
+		return cli.Usagef("--file - can be sent once: leave out --connections, or give a regular file")
+	}
+	if !f.Changed("connect-timeout") {
+		if o.connectTimeout = o.timeout; o.timeout == 0 {
+			o.connectTimeout = defaultConnect
+		}
+	}
+	return nil
+}

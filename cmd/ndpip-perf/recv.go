@@ -1,0 +1,300 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"net/netip"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"ndpip/api"
+	"ndpip/cmd/internal/cli"
+)
+
+// backlog is how many connections may wait to be accepted. A burst of as many connects as the paper has fits.
+const backlog = 8192
+
+// receiver takes connections and reads what they bring.
+type receiver struct {
+	job
+	out     *os.File // --out
+	pattern pattern  // --verify
+	buf     []byte
+	bufs    []api.Buf // --zero-copy
+
+	listener int
+	streams  []*stream // key-1 in the event queue; nil where free
+	spare    []int     // free places in streams
+	total    int       // connections so far
+	first    time.Time // of the first connection or datagram
+	last     time.Time // end of the last connection that ended, or the last datagram
+}
+
+// stream is one connection, or the datagrams of the UDP socket.
+type stream struct {
+	fd    int
+	peer  netip.AddrPort
+	bytes uint64
+	sum   hash.Hash // --sha256
+}
+
+func prepareRecv(o *options, stop *cli.Stop) (worker, error) {
+	r := new(receiver)
+	r.init(o, stop)
+	switch {
+	case o.out == "-":
+		r.out, r.meter.W = os.Stdout, os.Stderr
+	case o.out != "":
+		f, err := os.Create(o.out)
+		if err != nil {
+			return nil, fmt.Errorf("--out: %w", err)
+		}
+		r.out = f
+		r.files = append(r.files, f)
+	}
+	segment := o.MSS
+	if segment == 0 {
+		segment = cli.DefaultMSS
+	}
+	// One read takes what one turn of the stack brings, and with small segments no less than fills a page or two.
+	r.buf = make([]byte, max(o.Burst*segment, 16<<10))
+	r.bufs = make([]api.Buf, o.Burst)
+	if o.verify {
+		r.pattern = newPattern(len(r.buf))
+	}
+	return r, nil
+}
+
+func (r *receiver) on(h *api.Host) error {
+	end, err := r.start(h)
+	if err != nil {
+		return err
+	}
+	if timer := r.stop.After(r.o.timeout); timer != nil {
+		defer timer.Stop()
+	}
+	if r.o.udp {
+		err = r.datagrams()
+	} else {
+		err = r.serve()
+	}
+	connections, reading := r.total, r.reading()
+	for _, s := range r.streams {
+		if s != nil {
+			r.close(s)
+		}
+	}
+	end()
+	if err != nil {
+		return err
+	}
+	r.meter.Summary("received", reading, r.span(), connections)
+	// A signal may end --out before the peer does; --timeout makes that a failure.
+	if r.out != nil && r.stop.Expired() {
+		return fmt.Errorf("--timeout %gs is over and the peer has not closed; %s holds %d bytes", r.o.timeout.Seconds(), r.o.out, reading.Bytes)
+	}
+	return nil
+}
+
+// span is the time from the first connection to the end of the last, or to now while one is open; or from the first
+// datagram to the last.
+func (r *receiver) span() time.Duration {
+	switch {
+	case r.first.IsZero():
+		return 0
+	case !r.o.udp && len(r.spare) < len(r.streams):
+		return time.Since(r.first)
+	}
+	return r.last.Sub(r.first)
+}
+
+// socket makes a socket that is bound to the own address and port.
+func (r *receiver) socket(kind int) (int, error) {
+	fd, err := r.h.Socket(unix.AF_INET, kind|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return -1, err
+	}
+	own := netip.AddrPortFrom(r.h.Addr(), uint16(r.o.bindPort))
+	if err := r.h.Bind(fd, own); err != nil {
+		r.h.Close(fd)
+		return -1, fmt.Errorf("bind to %s: %w", own, err)
+	}
+	return fd, nil
+}
+
+// serve accepts and reads until the program is to end, or with --out until the connection has ended.
+func (r *receiver) serve() error {
+	fd, err := r.socket(unix.SOCK_STREAM)
+	if err != nil {
+		return err
+	}
+	defer func() { r.h.Close(fd) }()
+	r.listener = fd
+	if err := r.h.Listen(fd, backlog); err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	if err := r.watch(unix.EPOLL_CTL_ADD, fd, unix.EPOLLIN, 0); err != nil {
+		return err
+	}
+	for !r.stop.Asked() {
+		ready, err := r.wait()
+		if err != nil {
+			return err
+		}
+		for i := range ready {
+			key := ready[i].Data
+			if key == 0 {
+				if err := r.accept(); err != nil {
+					return err
+				}
+				continue
+			}
+			s := r.streams[key-1]
+			open, err := r.read(s)
+			if err != nil {
+				return err
+			}
+			if open {
+				continue
+			}
+			r.forget(int(key - 1))
+			if r.out != nil {
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// accept takes every connection that waits.
+func (r *receiver) accept() error {
+	for {
+		fd, peer, err := r.h.Accept(r.listener)
+		switch {
+		case again(err):
+			return nil
+		case err == unix.ECONNABORTED:
+			continue
+		case err != nil:
+			return fmt.Errorf("accept: %w", err)
+		}
+		if r.out != nil && r.total > 0 {
+			fmt.Fprintf(os.Stderr, "ndpip-perf recv: refused %s: --out takes one connection\n", peer)
+			r.h.Close(fd)
+			continue
+		}
+		if err := r.remember(&stream{fd: fd, peer: peer}); err != nil {
+			return err
+		}
+	}
+}
+
+// remember watches a new stream.
+func (r *receiver) remember(s *stream) error {
+	if r.o.sha256 {
+		s.sum = sha256.New()
+	}
+	place := len(r.streams)
+	if n := len(r.spare); n > 0 {
+		place, r.spare = r.spare[n-1], r.spare[:n-1]
+		r.streams[place] = s
+	} else {
+		r.streams = append(r.streams, s)
+	}
+	if r.total++; r.total == 1 && !r.o.udp {
+		r.first = time.Now()
+	}
+	r.count.Connections.Add(1)
+	return r.watch(unix.EPOLL_CTL_ADD, s.fd, unix.EPOLLIN, place+1)
+}
+
+// forget closes the stream at a place that has ended.
+func (r *receiver) forget(place int) {
+	r.close(r.streams[place])
+	r.streams[place] = nil
+	r.spare = append(r.spare, place)
+	r.last = time.Now()
+}
+
+// close closes a stream and prints its hash.
+func (r *receiver) close(s *stream) {
+	r.h.Close(s.fd)
+	r.count.Connections.Add(-1)
+	if s.sum != nil {
+		r.meter.Stream(s.peer.String(), s.bytes, hex.EncodeToString(s.sum.Sum(nil)))
+	}
+}
+
+// read takes once what a stream has; open is false when the stream has ended. A peer that resets its connection ends
+// that stream alone, except with --out, where it is a failure.
+func (r *receiver) read(s *stream) (open bool, err error) {
+	var n int
+	if r.o.zeroCopy {
+		n, err = r.readBufs(s)
+	} else if n, err = r.h.Read(s.fd, r.buf); n > 0 {
+		err = r.take(s, r.buf[:n])
+		r.count.Segments.Add(1)
+	}
+	var wrong *contentError
+	switch {
+	case err == nil:
+		return n > 0, nil
+	case again(err):
+		return true, nil
+	case errors.As(err, &wrong):
+		return false, err
+	case r.out != nil:
+		return false, fmt.Errorf("%s: %w after %d bytes; %s is not complete", s.peer, err, s.bytes, r.o.out)
+	}
+	fmt.Fprintf(os.Stderr, "ndpip-perf recv: %s: %v after %d bytes\n", s.peer, err, s.bytes)
+	return false, nil
+}
+
+// readBufs is read with the zero-copy calls. n is the number of buffers, 0 at the end of the stream.
+func (r *receiver) readBufs(s *stream) (n int, err error) {
+	n, err = r.h.Recv(s.fd, r.bufs)
+	if n <= 0 {
+		return 0, err
+	}
+	for i := range r.bufs[:n] {
+		if r.o.udp {
+			s.bytes = 0
+		}
+		if err == nil {
+			err = r.take(s, r.bufs[i].Bytes())
+		}
+	}
+	if ferr := r.h.Free(s.fd, r.bufs[:n]); err == nil {
+		err = ferr
+	}
+	r.count.Segments.Add(uint64(n))
+	return n, err
+}
+
+// contentError ends the program: what arrived is not what was sent, or could not be written.
+type contentError struct{ error }
+
+// take does with a piece of a stream what the options say.
+func (r *receiver) take(s *stream, b []byte) error {
+	if s.sum != nil {
+		s.sum.Write(b)
+	}
+	if r.out != nil {
+		if _, err := r.out.Write(b); err != nil {
+			return &contentError{err}
+		}
+	}
+	if r.pattern != nil {
+		if at := r.pattern.differs(s.bytes, b); at >= 0 {
+			return &contentError{fmt.Errorf("--verify: byte %d of the stream from %s is not what 'ndpip-perf send' makes", s.bytes+uint64(at), s.peer)}
+		}
+	}
+	s.bytes += uint64(len(b))
+	r.count.Bytes.Add(uint64(len(b)))
+	return nil
+}
