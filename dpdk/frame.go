@@ -47,9 +47,10 @@ func (f *Frame) Bytes() []byte { return Bytes(f.Addr, int(f.Len)) }
 // This is the one place where a number becomes a pointer. It is sound because packet memory is never moved and never
 // freed behind a handle's back: it belongs to DPDK's mempool, or to a slice that the port in memory keeps for its
 // whole life. Go's collector neither moves heap objects nor needs to know of this pointer to keep them.
-func Bytes(addr uintptr, n int) []byte {
-	return unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&addr))), n)
-}
+func Bytes(addr uintptr, n int) []byte { return unsafe.Slice((*byte)(Pointer(addr)), n) }
+
+// Pointer is packet memory at addr as a pointer, for those who write headers in words; see Bytes.
+func Pointer(addr uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&addr)) }
 
 // Capacities of a Lane's arrays, in frames or handles.
 const (

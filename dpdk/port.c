@@ -14,6 +14,7 @@
 #include <rte_ring.h>
 #include <rte_spinlock.h>
 
+#include "gate.h"
 #include "shim.h"
 
 static uint32_t rx_sums(uint64_t off)
@@ -297,6 +298,7 @@ struct ndpip_block *ndpip_lane_new(uint16_t port, int rxq, uint16_t txq, struct 
 		b->priv.stock_off = head + RTE_PKTMBUF_HEADROOM;
 		b->priv.stock_len = rte_pktmbuf_data_room_size(pool) - RTE_PKTMBUF_HEADROOM;
 	}
+	ndpip_gate_join(port, b);
 	return b;
 fail:
 	rte_free(b);
@@ -307,6 +309,7 @@ void ndpip_lane_free(struct ndpip_block *b)
 {
 	uint32_t i;
 
+	ndpip_gate_leave(b->priv.port, b);
 	for (i = 0; i < b->ntx; i++)
 		rte_pktmbuf_free((struct rte_mbuf *)(uintptr_t)b->tx[i].handle);
 	for (i = 0; i < b->nstock; i++)

@@ -4,6 +4,7 @@ package dpdk
 #include <stdlib.h>
 #include <rte_ethdev.h>
 #include "eal.h"
+#include "gate.h"
 #include "port.h"
 */
 import "C"
@@ -19,14 +20,16 @@ import (
 // Port is an Ethernet device that this process uses. Its methods may be called from any goroutine, one at a time; the
 // frames go through Lanes.
 type Port struct {
-	id    uint16
-	name  string
-	owned bool // configured here: Close closes the device
+	id     uint16
+	name   string
+	driver string
+	owned  bool // configured here: Close closes the device
 
-	mu    sync.Mutex
-	lanes []*portLane
-	locks map[uint16]unsafe.Pointer // spinlocks of transmit queues that lanes share
-	share bool                      // fewer transmit queues than were asked for: every lane locks from the start
+	mu      sync.Mutex
+	started bool
+	lanes   []*portLane
+	locks   map[uint16]unsafe.Pointer // spinlocks of transmit queues that lanes share
+	share   bool                      // fewer transmit queues than were asked for: every lane locks from the start
 }
 
 // PortConf says how a port is to be set up. Zero values are sensible except RxPool.
@@ -117,6 +120,7 @@ func ConfigurePort(id uint16, conf PortConf) (*Port, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.driver = info.Driver
 	bad := func(hint string) (*Port, error) {
 		return nil, p.errorf("ConfigurePort", int(syscall.EINVAL), mark, hint)
 	}
@@ -153,8 +157,12 @@ func ConfigurePort(id uint16, conf PortConf) (*Port, error) {
 		}
 	}
 	var step *C.char
+	C.ndpip_gate_reset(C.uint16_t(id), 1)
 	if ret := C.ndpip_port_configure(C.uint16_t(id), &cc, &step); ret != 0 {
 		return nil, p.errorf(C.GoString(step), int(ret), mark, "")
+	}
+	if err := p.guard(); err != nil {
+		return nil, err
 	}
 	return p, nil
 }
@@ -187,26 +195,65 @@ func AttachPort(id uint16) (*Port, error) {
 	if info.TxQueues == 0 {
 		return nil, p.errorf("AttachPort", int(syscall.EINVAL), C.ndpip_log_mark(), "the port is not configured: call rte_eth_dev_configure, or ConfigurePort")
 	}
+	p.driver, p.started = info.Driver, true
+	C.ndpip_gate_reset(C.uint16_t(id), 0)
+	if err := p.guard(); err != nil {
+		return nil, err
+	}
 	return p, nil
 }
 
-// Start lets frames flow. On net_memif a client connects now.
-func (p *Port) Start() error {
-	if !p.owned {
+// guards counts nothing itself; it lets one thread at a time change the guard.
+var guards sync.Mutex
+
+// guard keeps this port's bursts apart from DPDK's interrupt thread, for the driver that needs it (gate.h).
+func (p *Port) guard() error {
+	if p.driver != "net_memif" {
 		return nil
 	}
+	guards.Lock()
+	defer guards.Unlock()
 	mark := C.ndpip_log_mark()
-	if ret := C.rte_eth_dev_start(C.uint16_t(p.id)); ret != 0 {
-		return p.errorf("rte_eth_dev_start", int(ret), mark, "")
+	if ret := C.ndpip_guard_start(C.uint16_t(p.id)); ret != 0 {
+		return p.errorf("rte_intr_callback_register", int(ret), mark, "")
 	}
 	return nil
 }
 
-// Stop ends the flow of frames. No lane may be inside an exchange.
-func (p *Port) Stop() error {
-	if !p.owned {
+// Start lets frames flow. A net_memif client connects now, and gets an error when the server is not there yet: it may
+// call Start again. (LinkUp tells when the two have agreed.)
+func (p *Port) Start() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.started {
 		return nil
 	}
+	mark := C.ndpip_log_mark()
+	if ret := C.rte_eth_dev_start(C.uint16_t(p.id)); ret != 0 {
+		if p.driver == "net_memif" {
+			return p.errorf("rte_eth_dev_start", int(syscall.ECONNREFUSED), mark, "the server side must be running first; then call Start again")
+		}
+		return p.errorf("rte_eth_dev_start", int(ret), mark, "")
+	}
+	C.ndpip_gate_open(C.uint16_t(p.id))
+	p.started = true
+	return nil
+}
+
+// Stop ends the flow of frames. Lanes may be in use: their exchanges then move nothing until Start. A port that was
+// attached is left to the program that started it.
+func (p *Port) Stop() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stop()
+}
+
+func (p *Port) stop() error {
+	if !p.started || !p.owned {
+		return nil
+	}
+	C.ndpip_gate_shut(C.uint16_t(p.id))
+	p.started = false
 	mark := C.ndpip_log_mark()
 	if ret := C.rte_eth_dev_stop(C.uint16_t(p.id)); ret != 0 {
 		return p.errorf("rte_eth_dev_stop", int(ret), mark, "")
@@ -214,10 +261,12 @@ func (p *Port) Stop() error {
 	return nil
 }
 
-// Close frees the port's lanes and, unless it was attached, closes the device: the port's number is gone then.
-// It must be stopped.
+// Close frees the port's lanes and, unless it was attached, stops and closes the device: the port's number is gone then.
+// No lane may be in use.
 func (p *Port) Close() error {
 	p.mu.Lock()
+	defer p.mu.Unlock()
+	err := p.stop()
 	for len(p.lanes) > 0 {
 		p.freeLane(p.lanes[0])
 	}
@@ -225,14 +274,19 @@ func (p *Port) Close() error {
 		C.ndpip_lock_free(l)
 	}
 	clear(p.locks)
-	p.mu.Unlock()
-	if !p.owned {
-		return nil
+	if p.driver == "net_memif" {
+		guards.Lock()
+		C.ndpip_guard_stop(C.uint16_t(p.id))
+		guards.Unlock()
+	}
+	if !p.owned || err != nil {
+		return err
 	}
 	mark := C.ndpip_log_mark()
 	if ret := C.rte_eth_dev_close(C.uint16_t(p.id)); ret != 0 {
-		return p.errorf("rte_eth_dev_close", int(ret), mark, "stop the port before it is closed")
+		return p.errorf("rte_eth_dev_close", int(ret), mark, "")
 	}
+	p.owned = false
 	ringPortClosed(p.id, p.name)
 	return nil
 }

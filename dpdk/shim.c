@@ -16,6 +16,8 @@
 #include <rte_spinlock.h>
 #include <rte_udp.h>
 
+#include "gate.h"
+
 /* Frames set up and handed to the driver in one go: few enough that a refused burst costs little to undo. */
 #define CHUNK 64
 
@@ -200,24 +202,57 @@ static inline void step_rx(struct ndpip_block *b)
 		f->len = p->data_len;
 	}
 	b->nrx = n;
-	b->tsc = rte_rdtsc();
+}
+
+/*
+ * Passes the port's gate; 0 when it is shut. The store and the load must not change places. The compiler is told so
+ * here; the processor only where the kernel cannot do it for us when the gate is shut (gate.c).
+ */
+static inline int gate_enter(struct ndpip_priv *p)
+{
+	struct ndpip_gate *g = (struct ndpip_gate *)(uintptr_t)p->gate;
+
+	__atomic_store_n(&p->in_burst, 1, __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (unlikely(g->fence))
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (likely(__atomic_load_n(&g->shut, __ATOMIC_ACQUIRE) == 0))
+		return 1;
+	__atomic_store_n(&p->in_burst, 0, __ATOMIC_RELEASE);
+	return 0;
+}
+
+static inline void gate_exit(struct ndpip_priv *p)
+{
+	__atomic_store_n(&p->in_burst, 0, __ATOMIC_RELEASE);
 }
 
 void ndpip_exchange(struct ndpip_block *b, uint32_t op)
 {
+	int in = 0;
+
 	if (op & NDPIP_OP_YIELD)
 		sched_yield();
 	if (op & NDPIP_OP_FREE)
 		step_free(b);
-	if (op & NDPIP_OP_TX)
-		step_tx(b);
+	if (op & (NDPIP_OP_TX | NDPIP_OP_RX))
+		in = gate_enter(&b->priv);
+	if (op & NDPIP_OP_TX) {
+		if (likely(in))
+			step_tx(b);
+		else if (b->ntx != 0)
+			b->tx_refuse++;
+	}
 	if ((op & NDPIP_OP_STOCK) && b->priv.pool != 0)
 		step_stock(b);
 	b->nrx = 0;
-	if ((op & NDPIP_OP_RX) && b->priv.has_rx)
-		step_rx(b);
-	else if (op & NDPIP_OP_RX)
+	if (op & NDPIP_OP_RX) {
+		if (likely(in) && b->priv.has_rx)
+			step_rx(b);
 		b->tsc = rte_rdtsc();
+	}
+	if (in)
+		gate_exit(&b->priv);
 }
 
 /* Layout: dpdk.Block and dpdk.Frame as Go lays them out on a 64-bit machine (layout.go asks the Go compiler). */

@@ -44,14 +44,14 @@ struct ndpip_frame {
 struct ndpip_priv {
 	uint64_t lock;      /* rte_spinlock_t * of a transmit queue that lanes share, or 0 */
 	uint64_t pool;      /* struct rte_mempool * that OpStock takes from, or 0 */
-	uint64_t gate;      /* struct ndpip_gate * of a port whose memory may vanish (guard.h), or 0 */
+	uint64_t gate;      /* struct ndpip_gate * of the port (gate.h) */
 	uint64_t tx_bad;    /* frames dropped because the driver cannot ever send them */
 	uint32_t stock_off; /* from a pool's mbuf to the first byte of a frame in it */
 	uint32_t stock_len; /* and the room from there */
 	uint16_t port, rxq, txq;
 	uint16_t has_rx;
-	uint64_t in_burst;  /* this lane's side of the gate */
-	uint64_t reserved;
+	uint64_t in_burst;  /* the lane's side of the gate: set while it is in the driver */
+	uint64_t next;      /* struct ndpip_block * of the gate's next lane */
 };
 
 /* dpdk.Block. */
