@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// fuzzExecs finds the number of executions in the go command's progress lines.
+var fuzzExecs = regexp.MustCompile(`execs: (\d+) `)
+
+// fuzz gives each fuzz target its time. What it finds is written to the package's testdata/fuzz, where go test tries it
+// from then on.
+func (t *suite) fuzz() error {
+	if t.o.fuzzTime <= 0 {
+		return nil
+	}
+	targets, err := t.fuzzTargets()
+	if err != nil || len(targets) == 0 {
+		return err
+	}
+	each := t.o.fuzzTime
+	if each == 10*time.Second { // the default: keep to the budget
+		each = min(each, max(time.Second, t.o.fuzzBudget/time.Duration(len(targets))))
+	}
+	for _, target := range targets {
+		begin := time.Now()
+		name := strings.TrimPrefix(target.pkg, "ndpip/") + "." + target.test
+		execs := 0
+		j := t.d.goJob(each+3*time.Minute, "test", "-run=^$", "-fuzz=^"+target.test+"$", "-fuzztime="+each.String(), target.pkg)
+		j.line = func(s string) {
+			if m := fuzzExecs.FindStringSubmatch(s); m != nil {
+				execs, _ = strconv.Atoi(m[1])
+				t.d.out.Status("%s: %d executions", name, execs)
+			}
+		}
+		err := t.d.run(t.ctx, j)
+		if t.ctx.Err() != nil {
+			return context.Cause(t.ctx)
+		}
+		t.tally.check(t.d.out, name+" "+strconv.Itoa(execs), time.Since(begin), err,
+			"the input is in testdata/fuzz of the package: go test -run="+target.test+" tries it again")
+		t.tally.extra.add("fuzz executions", execs)
+	}
+	return nil
+}
+
+func (t *suite) fuzzTargets() ([]testKey, error) {
+	var found []testKey
+	log := func(text string) {
+		// "go test -list" prints the names and then "ok PACKAGE TIME".
+		f := strings.Fields(text)
+		switch {
+		case len(f) == 1 && strings.HasPrefix(f[0], "Fuzz"):
+			found = append(found, testKey{test: f[0]})
+		case len(f) > 1 && f[0] == "ok":
+			for i := range found {
+				if found[i].pkg == "" {
+					found[i].pkg = f[1]
+				}
+			}
+		}
+	}
+	j := t.d.goJob(5*time.Minute, "test", "-list=^Fuzz", "./...")
+	j.line = log
+	t.d.out.Status("looking for fuzz targets")
+	return found, t.d.run(t.ctx, j)
+}

@@ -1,0 +1,297 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// testOptions are the options of the verb test.
+type testOptions struct {
+	fuzzTime   time.Duration
+	fuzzBudget time.Duration
+	only       string
+	run        string
+}
+
+// testLimit is the end of a test run that hangs.
+const testLimit = 14 * time.Minute
+
+func testVerb() verb {
+	var o testOptions
+	return verb{
+		name: "test", what: "everything: lints, tests, race detector, fuzzing, and as root once more without privilege", limit: testLimit,
+		flags: func(fs *flag.FlagSet) {
+			fs.DurationVar(&o.fuzzTime, "fuzztime", 10*time.Second, "`TIME` for each fuzz target (0: no fuzzing)")
+			fs.DurationVar(&o.fuzzBudget, "fuzzbudget", 2*time.Minute, "`TIME` for all fuzz targets together, when --fuzztime is not given")
+			fs.StringVar(&o.only, "only", "", "`STEPS` to take, of "+strings.Join(stepNames(), ",")+" (default: all)")
+			fs.StringVar(&o.run, "run", "", "tests whose name matches this `REGEXP`, as for go test (no fuzzing, no lints)")
+		},
+		run: func(ctx context.Context, d *dev, _ []string) error { return d.test(ctx, o) },
+	}
+}
+
+// testStep is one part of the verb test.
+type testStep struct {
+	name, title string
+	take        func(*suite) error
+}
+
+func testSteps() []testStep {
+	return []testStep{
+		{"lint", "lints", func(t *suite) error { return t.d.lint(t.ctx, t.tally) }},
+		{"build", "build", (*suite).build},
+		{"tests", "tests", (*suite).plain},
+		{"nocgo", "the pure packages without cgo", (*suite).noCgo},
+		{"race", "under the race detector", (*suite).race},
+		{"fuzz", "fuzzing", (*suite).fuzz},
+		{"user", "as an ordinary user, without hugepages", (*suite).asUser},
+	}
+}
+
+func stepNames() []string {
+	var out []string
+	for _, s := range testSteps() {
+		out = append(out, s.name)
+	}
+	return out
+}
+
+// suite is one run of the verb test.
+type suite struct {
+	ctx   context.Context
+	d     *dev
+	o     testOptions
+	tally *tally
+	skips *skipList
+	huge  *hugepages
+}
+
+// purePackages build and pass without cgo.
+var purePackages = []string{"./ring/...", "./tcp/...", "./udp/...", "./stack/...", "./dpdk/..."}
+
+func (d *dev) test(ctx context.Context, o testOptions) error {
+	var only []string
+	if o.only != "" {
+		only = strings.Split(o.only, ",")
+	}
+	for _, name := range only {
+		if !slices.Contains(stepNames(), name) {
+			return usagef("test: --only %s: %q is no step; the steps are %s", o.only, name, strings.Join(stepNames(), ", "))
+		}
+	}
+	if o.run != "" && only == nil {
+		only = []string{"tests", "nocgo", "race", "user"}
+	}
+	skips, err := parseSkips(skipsText)
+	if err != nil {
+		return err
+	}
+	needs := append(needsToBuild(), d.needsToLint()...)
+	if d.uid == 0 {
+		needs = append(needs, needIP, needPing, needSocat, needEthtool, needNetcat, needCurl)
+	}
+	if err := d.setUp(ctx, needs); err != nil {
+		return err
+	}
+	t := &suite{ctx: ctx, d: d, o: o, tally: &tally{}, skips: skips, huge: d.takeHugepages()}
+	defer t.huge.giveBack()
+	d.out.Printf("%s, %s", d.who(), t.huge)
+
+	begin := time.Now()
+	for _, s := range testSteps() {
+		if only != nil && !slices.Contains(only, s.name) {
+			continue
+		}
+		d.out.Printf("%s", s.title)
+		if err := s.take(t); err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+	if only == nil {
+		for _, line := range skips.stale() {
+			t.tally.failed++
+			d.out.Printf("  FAIL  %s", line)
+		}
+	}
+	d.out.Printf("all of it took %.0f s", time.Since(begin).Seconds())
+	return t.tally.close(d.out)
+}
+
+func (d *dev) who() string {
+	if d.uid == 0 {
+		return "as root"
+	}
+	return fmt.Sprintf("as uid %d (as root more is tested: the kernel as the peer)", d.uid)
+}
+
+func (t *suite) build() error {
+	begin := time.Now()
+	t.d.out.Status("go build ./...")
+	err := t.d.inEach(t.ctx, t.d.modules(), t.d.goJob(5*time.Minute, "build", "./..."))
+	t.tally.check(t.d.out, "go build ./...", time.Since(begin), err, "")
+	begin = time.Now()
+	j := t.d.goJob(5*time.Minute, slices.Concat([]string{"build"}, t.pure())...)
+	j.env = append(j.env, "CGO_ENABLED=0")
+	err = t.d.run(t.ctx, j)
+	t.tally.check(t.d.out, "go build of the pure packages without cgo", time.Since(begin), err, "")
+	return nil
+}
+
+// pure are those of purePackages that exist.
+func (t *suite) pure() []string {
+	var out []string
+	for _, p := range purePackages {
+		dir := filepath.Join(t.d.root, strings.TrimSuffix(p, "/..."))
+		if found, _ := filepath.Glob(filepath.Join(dir, "*.go")); len(found) > 0 {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// conditions are the ones under which tests may be skipped in a run on this machine as this user.
+func (t *suite) conditions(more ...string) []string {
+	if t.d.uid != 0 {
+		more = append(more, whenUnprivileged)
+	}
+	if t.huge.free == 0 {
+		more = append(more, whenNoHuge)
+	}
+	return more
+}
+
+// goTest runs "go test -json". Packages are tested one after the other: a package that polls on both ends takes both
+// cores of a small machine, and time is a part of what is tested.
+func (t *suite) goTest(when []string, env []string, args ...string) error {
+	log := newTestLog(t.d, t.tally, t.skips, when)
+	argv := []string{"test", "-json", "-count=1", "-p=1", "-timeout=5m"}
+	if t.o.run != "" {
+		argv = append(argv, "-run", t.o.run)
+	}
+	j := t.d.goJob(testLimit, append(argv, args...)...)
+	j.env = append(j.env, env...)
+	j.line = log.line
+	failed := t.tally.failed
+	err := t.d.run(t.ctx, j)
+	if t.ctx.Err() != nil {
+		return context.Cause(t.ctx)
+	}
+	if err != nil && t.tally.failed == failed {
+		// The go command failed, and no event says why.
+		t.tally.failed++
+		t.d.out.Printf("  FAIL  go test\n%s", indent(err.Error()))
+	}
+	return nil
+}
+
+func (t *suite) plain() error { return t.goTest(t.conditions(), nil, "./...") }
+
+func (t *suite) noCgo() error {
+	return t.goTest(t.conditions(whenNoCgo), []string{"CGO_ENABLED=0"}, t.pure()...)
+}
+
+func (t *suite) race() error {
+	return t.goTest(t.conditions(whenRace), nil, append([]string{"-race"}, t.pure()...)...)
+}
+
+// ordinary is the user that stands for somebody without privilege.
+const ordinary = 1000
+
+// asUser runs the tests as an ordinary user on a machine without free hugepages. The test programs are built as root,
+// since another user cannot read root's caches, and run in a copy of the tree, since a clone may lie where only root
+// can go.
+func (t *suite) asUser() error {
+	if t.d.uid != 0 {
+		return nil // this user's own run was it
+	}
+	t.huge.giveBack()
+	dir, err := os.MkdirTemp("", "ndpip-user-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if err := t.d.copyTree(dir); err != nil {
+		return err
+	}
+	filter := filepath.Join(dir, "test2json")
+	if err := t.d.run(t.ctx, t.d.goJob(2*time.Minute, "build", "-o", filter, "cmd/test2json")); err != nil {
+		return err
+	}
+	pkgs, err := t.d.output(t.ctx, t.d.goJob(time.Minute, "list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}", "./..."))
+	if err != nil {
+		return err
+	}
+	for _, pkg := range strings.Fields(pkgs) {
+		if pkg == "ndpip/cmd/dev" {
+			continue // it looks at the tree with the go command, and not at a port
+		}
+		if err := t.packageAsUser(pkg, dir, filter); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *suite) packageAsUser(pkg, dir, filter string) error {
+	log := newTestLog(t.d, t.tally, t.skips, []string{whenUnprivileged, whenNoHuge})
+	program := filepath.Join(dir, strings.ReplaceAll(pkg, "/", "_")+".test")
+	t.d.out.Status("building the tests of %s", log.short(pkg))
+	if err := t.d.run(t.ctx, t.d.goJob(3*time.Minute, "test", "-c", "-o", program, pkg)); err != nil {
+		if t.ctx.Err() != nil {
+			return context.Cause(t.ctx)
+		}
+		t.tally.failed++
+		t.d.out.Printf("  FAIL  %s\n%s", log.short(pkg), indent(err.Error()))
+		return nil
+	}
+	argv := []string{filter, "-t", "-p", pkg, program, "-test.v=test2json", "-test.timeout=5m"}
+	if t.o.run != "" {
+		argv = append(argv, "-test.run", t.o.run)
+	}
+	failed := t.tally.failed
+	err := t.d.run(t.ctx, job{
+		argv: argv, dir: filepath.Join(dir, "tree", log.short(pkg)), limit: 6 * time.Minute, line: log.line,
+		env: userEnv(dir), user: userCredential(),
+	})
+	if t.ctx.Err() != nil {
+		return context.Cause(t.ctx)
+	}
+	if err != nil && t.tally.failed == failed {
+		t.tally.failed++
+		t.d.out.Printf("  FAIL  %s\n%s", log.short(pkg), indent(err.Error()))
+	}
+	return nil
+}
+
+// copyTree copies the tree to dir/tree, with a home next to it, all of it the ordinary user's.
+func (d *dev) copyTree(dir string) error {
+	err := os.Chmod(dir, 0o755)
+	for _, rel := range d.files(func(string, fs.DirEntry) bool { return true }) {
+		text, readErr := os.ReadFile(filepath.Join(d.root, rel))
+		if errors.Is(readErr, fs.ErrNotExist) {
+			continue // a file that went away in between
+		}
+		to := filepath.Join(dir, "tree", rel)
+		err = errors.Join(err, readErr, os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, text, 0o644))
+	}
+	for _, sub := range []string{"tree", "home", "run"} {
+		err = errors.Join(err, os.MkdirAll(filepath.Join(dir, sub), 0o700))
+	}
+	return errors.Join(err, filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || path == dir {
+			return err
+		}
+		return os.Lchown(path, ordinary, ordinary)
+	}))
+}
