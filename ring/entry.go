@@ -54,3 +54,10 @@ func At(base uintptr, mask, i uint32) *Entry {
 	addr := base + uintptr(i&mask)*EntrySize
 	return (*Entry)(*(*unsafe.Pointer)(unsafe.Pointer(&addr)))
 }
+
+// Copy copies n bytes from src to dst, the memory of two buffers that the caller owns. Such memory is the port's: it is
+// neither moved nor freed as long as the port is there, so that numbers may be read as pointers as in At.
+func Copy(dst, src uintptr, n int) {
+	d, s := *(*unsafe.Pointer)(unsafe.Pointer(&dst)), *(*unsafe.Pointer)(unsafe.Pointer(&src))
+	copy(unsafe.Slice((*byte)(d), n), unsafe.Slice((*byte)(s), n))
+}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"unsafe"
 )
 
 func TestEntry(t *testing.T) {
@@ -46,6 +47,16 @@ func TestAt(t *testing.T) {
 		}
 	}
 	runtime.KeepAlive(&s)
+}
+
+func TestCopy(t *testing.T) {
+	a, b := []byte("packet memory"), make([]byte, 13)
+	at := func(b []byte) uintptr { return uintptr(unsafe.Pointer(&b[0])) }
+	Copy(at(b), at(a)+7, 6)
+	Copy(at(b)+6, at(a), 0)
+	if string(b[:7]) != "memory\x00" {
+		t.Errorf("%q", b)
+	}
 }
 
 func TestSlabReuse(t *testing.T) {
@@ -172,7 +183,7 @@ func TestInlining(t *testing.T) {
 	for _, m := range regexp.MustCompile(`can inline (\S+)`).FindAllStringSubmatch(string(out), -1) {
 		can[m[1]] = true
 	}
-	for _, f := range strings.Fields("Make Fits Entry.Addr Entry.Len At") {
+	for _, f := range strings.Fields("Make Fits Entry.Addr Entry.Len At Copy") {
 		if !can[f] {
 			t.Errorf("%s is not inlined any more", f)
 		}

@@ -74,23 +74,3 @@ func BenchmarkPut(b *testing.B) {
 		}
 	})
 }
-
-// The same from a connection's template; the data were summed when they were copied.
-func BenchmarkTemplate(b *testing.B) {
-	var t Template
-	t.Init(MAC{2, 0, 0, 0, 0, 1}, MAC{2, 0, 0, 0, 0, 2}, 0x0a000002, 0x0a000001, 1000, 2000)
-	f := frame(64)
-	fields := TCPFields{1, 2, 1000, ACK}
-	b.Run("offload", func(b *testing.B) {
-		for b.Loop() {
-			fields.Seq += 64
-			t.PutPartial((*[HeadersLen]byte)(f), fields, 7, 64)
-		}
-	})
-	b.Run("software", func(b *testing.B) {
-		for b.Loop() {
-			fields.Seq += 64
-			t.Put((*[HeadersLen]byte)(f), fields, 7, 64, 12345678)
-		}
-	})
-}

@@ -57,16 +57,11 @@ func TCPGood(b []byte, src, dst uint32) bool {
 	return Fold(Sum(b, PseudoHeader(src, dst, ProtoTCP, len(b)))) == Good
 }
 
-// TCPFields is what PutTCP and Template.Put write that changes from segment to segment.
+// TCPFields is what PutTCP writes that changes from segment to segment.
 type TCPFields struct {
 	Seq, Ack uint32
 	Window   uint16 // as it stands there, not scaled
 	Flags    Flags
-}
-
-// word is the header's fourth word: data offset, control bits, window.
-func (f *TCPFields) word(hdrLen int) uint32 {
-	return uint32(hdrLen)<<26 | uint32(f.Flags)<<16 | uint32(f.Window)
 }
 
 // PutTCP writes a TCP header, with 0 for its checksum and urgent pointer, and returns TCPLen. options is the length of
@@ -76,7 +71,7 @@ func PutTCP(b []byte, srcPort, dstPort uint16, f TCPFields, options int) int {
 	be.PutUint32(h[0:], uint32(srcPort)<<16|uint32(dstPort))
 	be.PutUint32(h[4:], f.Seq)
 	be.PutUint32(h[8:], f.Ack)
-	be.PutUint32(h[12:], f.word(TCPLen+options))
+	be.PutUint32(h[12:], uint32(TCPLen+options)<<26|uint32(f.Flags)<<16|uint32(f.Window))
 	be.PutUint32(h[16:], 0)
 	return TCPLen
 }

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"bytes"
-	"math/rand/v2"
 	"testing"
 )
 
@@ -107,58 +106,13 @@ func FuzzOptions(f *testing.F) {
 	})
 }
 
-// Whatever a connection sends: its template puts what the single functions put.
-func TestTemplate(t *testing.T) {
-	rnd := rand.New(rand.NewPCG(5, 5))
-	for range 5000 {
-		src, dst := rnd.Uint32(), rnd.Uint32()
-		sport, dport, id := uint16(rnd.Uint32()), uint16(rnd.Uint32()), uint16(rnd.Uint32())
-		f := TCPFields{rnd.Uint32(), rnd.Uint32(), uint16(rnd.Uint32()), Flags(rnd.Uint32())}
-		data := random(rnd, rnd.IntN(1461))
-
-		want := make([]byte, HeadersLen+len(data))
-		n := PutEthernet(want, macA, macB, TypeIPv4)
-		n += PutIPv4(want[n:], src, dst, ProtoTCP, len(want)-EthLen, id)
-		n += PutTCP(want[n:], sport, dport, f, 0)
-		copy(want[n:], data)
-		SetTCPCheck(want[atPorts:], src, dst)
-
-		var tm Template
-		tm.Init(MAC{6}, macB, src, dst, sport, dport)
-		tm.SetDst(macA)
-		got := make([]byte, len(want))
-		sum := CopySum(got[HeadersLen:], data)
-		tm.Put((*[HeadersLen]byte)(got), f, id, len(data), sum)
-		if _, drop := ParseIPv4(got[EthLen:], true); drop != OK || !TCPGood(got[atPorts:], src, dst) {
-			t.Fatalf("checksums do not fit:\n% x", got[:HeadersLen])
-		}
-		// A checksum has two zeros, which both are right; all else is equal.
-		for _, at := range []int{atIPCheck, atCheck} {
-			if be.Uint16(got[at:]) == 0xffff || be.Uint16(want[at:]) == 0xffff {
-				clear(got[at : at+2])
-				clear(want[at : at+2])
-			}
-		}
-		if !bytes.Equal(got, want) {
-			t.Fatalf("got\n% x, want\n% x", got[:HeadersLen], want[:HeadersLen])
-		}
-
-		tm.PutPartial((*[HeadersLen]byte)(got), f, id, len(data))
-		be.PutUint16(got[atCheck:], ^naive(got[atPorts:])) // as the port completes it
-		if !TCPGood(got[atPorts:], src, dst) {
-			t.Fatalf("a partial checksum does not complete to a good one:\n% x", got[:HeadersLen])
-		}
-	}
-}
-
 func TestNothingAllocates(t *testing.T) {
 	f := frame(100)
-	var tm Template
 	b := make([]byte, 200)
 	if n := testing.AllocsPerRun(100, func() {
 		parseAll(t, f[:20])
-		tm.Init(macA, macB, ipA, ipB, 1, 2)
-		tm.Put((*[HeadersLen]byte)(b), TCPFields{}, 1, 100, CopySum(b[HeadersLen:], f[HeadersLen:]))
+		CopySum(b, f)
+		PutTCP(b, 1, 2, TCPFields{}, 0)
 		h, _ := ParseIPv4(f[EthLen:], true)
 		s, _ := ParseTCP(f[EthLen+IPv4Len : EthLen+h.Len()])
 		ParseOptions(f[EthLen+IPv4Len+TCPLen:][:s.HdrLen()-TCPLen])
