@@ -127,6 +127,11 @@ func (r *receiver) socket(kind int) (int, error) {
 	return fd, nil
 }
 
+// ready says on standard error that a peer may come.
+func (r *receiver) ready(what string) {
+	fmt.Fprintf(os.Stderr, "%s on %s:%d (%s)\n", what, r.h.Addr(), r.o.bindPort, r.h.MAC())
+}
+
 // serve accepts and reads until the program is to end, or with --out until the connection has ended.
 func (r *receiver) serve() error {
 	fd, err := r.socket(unix.SOCK_STREAM)
@@ -141,6 +146,7 @@ func (r *receiver) serve() error {
 	if err := r.watch(unix.EPOLL_CTL_ADD, fd, unix.EPOLLIN, 0); err != nil {
 		return err
 	}
+	r.ready("listening")
 	for !r.stop.Asked() {
 		ready, err := r.wait()
 		if err != nil {

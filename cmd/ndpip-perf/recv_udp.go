@@ -17,6 +17,7 @@ func (r *receiver) datagrams() error {
 	if err := r.remember(s); err != nil {
 		return err
 	}
+	r.ready("waiting for datagrams")
 	for !r.stop.Asked() {
 		ready, err := r.wait()
 		if err != nil {

@@ -1,0 +1,160 @@
+package main_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// pair is two ndpip-perf processes over shared memory.
+type pair struct{ recv, send *process }
+
+// startPair starts both with the options that they have in common and their own.
+func startPair(t *testing.T, common, recv, send string) pair {
+	t.Helper()
+	perf, _ := build(t)
+	socket := filepath.Join(t.TempDir(), "s")
+	args := func(verb, own string) []string {
+		return append(append([]string{verb, "--wire", "memif:" + socket, "--mbufs", "4096"}, strings.Fields(common)...), strings.Fields(own)...)
+	}
+	p := pair{recv: start(t, nil, nil, perf, args("recv", recv)...)}
+	p.recv.says(&p.recv.err, " on 10.0.0.1:5001", startTime)
+	p.send = start(t, nil, nil, perf, args("send", send)...)
+	return p
+}
+
+// fields reads "name=value; …" after a prefix of the last line that begins with it.
+func fields(t *testing.T, text, prefix string) map[string]uint64 {
+	t.Helper()
+	m := make(map[string]uint64)
+	for line := range strings.Lines(text) {
+		if rest, ok := strings.CutPrefix(line, prefix); ok {
+			for _, f := range strings.Split(strings.Trim(rest, " ;\n"), "; ") {
+				name, value, _ := strings.Cut(f, "=")
+				m[name], _ = strconv.ParseUint(value, 10, 64)
+			}
+		}
+	}
+	require.NotEmpty(t, m, "no line %q", prefix)
+	return m
+}
+
+func TestMemifFile(t *testing.T) {
+	for name, options := range map[string]string{
+		"copy": "", "zero-copy": "--zero-copy", "inline": "--inline", "no hugepages": "--no-huge", "small segments": "--mss 200 --burst 7",
+		"software checksum": "--checksum software",
+	} {
+		t.Run(name, func(t *testing.T) {
+			file, sum := randomFile(t, fileSize()/4)
+			copied := filepath.Join(t.TempDir(), "copy")
+			p := startPair(t, "--sha256 "+options, "--out "+copied, "--file "+file)
+			p.send.ends(0, 60*time.Second)
+			p.recv.ends(0, 5*time.Second)
+			require.Equal(t, sum, sumOf(t, copied))
+			require.Contains(t, p.send.out.String(), "sha256="+sum)
+			require.Contains(t, p.recv.out.String(), "sha256="+sum)
+		})
+	}
+}
+
+// The endless stream on many connections, each byte compared; the hashes of both ends agree for each connection.
+func TestMemifConnections(t *testing.T) {
+	p := startPair(t, "--sha256 --interval 0.2 --mss 512", "--verify", "--connections 50 --timeout 1")
+	p.send.ends(0, 20*time.Second)
+	p.recv.says(&p.recv.out, "connections=0;", 5*time.Second)
+	p.recv.terminate()
+	sent, received := fields(t, p.send.out.String(), "sent: "), fields(t, p.recv.out.String(), "received: ")
+	require.Equal(t, sent["bytes"], received["bytes"])
+	require.Equal(t, uint64(50), received["connections"])
+	require.ElementsMatch(t, sums(p.send.out.String()), sums(p.recv.out.String()))
+	require.Regexp(t, `(?m)^pps=\d+; bps=[1-9]\d+; connections=50;$`, p.recv.out.String())
+}
+
+// sums are the hashes that a program printed.
+func sums(text string) (s []string) {
+	for line := range strings.Lines(text) {
+		if rest, ok := strings.CutPrefix(line, "sha256="); ok {
+			s = append(s, rest[:64])
+		}
+	}
+	return s
+}
+
+func TestMemifUDP(t *testing.T) {
+	for _, options := range []string{"", "--zero-copy"} {
+		p := startPair(t, "--udp --mss 1000 "+options, "--verify", "--timeout 1")
+		p.send.ends(0, 20*time.Second)
+		p.recv.terminate()
+		sent, received := fields(t, p.send.out.String(), "sent: "), fields(t, p.recv.out.String(), "received: ")
+		require.Positive(t, received["bytes"])
+		require.Zero(t, received["bytes"]%1000)
+		require.GreaterOrEqual(t, sent["bytes"], received["bytes"])
+	}
+}
+
+func TestMemifJSON(t *testing.T) {
+	p := startPair(t, "--format json --interval 0.2 --sha256", "", "--timeout 1")
+	p.send.ends(0, 20*time.Second)
+	p.recv.says(&p.recv.out, `"stream"`, 5*time.Second)
+	p.recv.terminate()
+	for _, text := range []string{p.send.out.String(), p.recv.out.String()} {
+		types := make(map[string]int)
+		for line := range strings.Lines(text) {
+			var v struct {
+				Type  string
+				Bytes uint64
+			}
+			require.NoError(t, json.Unmarshal([]byte(line), &v), line)
+			types[v.Type]++
+		}
+		require.GreaterOrEqual(t, types["interval"], 3)
+		require.Equal(t, 1, types["stream"])
+		require.Equal(t, 1, types["summary"])
+	}
+}
+
+// Each side is stopped in the middle of a transfer and starts again at once.
+func TestMemifSignal(t *testing.T) {
+	p := startPair(t, "--interval 0.1", "", "")
+	p.send.says(&p.send.out, "connections=1;", startTime)
+	p.send.terminate()
+	p.recv.says(&p.recv.out, "connections=0;", 5*time.Second)
+
+	again := start(t, nil, nil, p.send.cmd.Path, p.send.cmd.Args[1:]...)
+	again.says(&again.out, "connections=1;", startTime)
+	p.recv.terminate()
+	again.ends(1, 5*time.Second)
+	require.Contains(t, again.err.String(), "connection to 10.0.0.1:5001: ")
+
+	recv := start(t, nil, nil, p.recv.cmd.Path, p.recv.cmd.Args[1:]...)
+	recv.listens()
+	recv.terminate()
+}
+
+func TestMemifNobody(t *testing.T) {
+	perf, _ := build(t)
+	socket := filepath.Join(t.TempDir(), "s")
+	p := start(t, nil, nil, perf, "send", "--wire", "memif:"+socket, "--connect-timeout", "1")
+	p.ends(1, startTime)
+	require.Regexp(t, `^ndpip-perf send: .*\n$`, notes(p))
+}
+
+// ndpip-cat with itself: both ways at once.
+func TestMemifCat(t *testing.T) {
+	_, cat := build(t)
+	socket := filepath.Join(t.TempDir(), "s")
+	one, two := strings.Repeat("from the listener\n", 200_000), strings.Repeat("from the one who connects\n", 150_000)
+	l := start(t, nil, strings.NewReader(one), cat, "--wire", "memif:"+socket, "listen", "5001")
+	time.Sleep(500 * time.Millisecond)
+	c := start(t, nil, strings.NewReader(two), cat, "--wire", "memif:"+socket, "connect", "10.0.0.1:5001")
+	c.ends(0, 30*time.Second)
+	l.ends(0, 10*time.Second)
+	require.True(t, one == c.out.String(), fmt.Sprintf("%d bytes of %d", len(c.out.String()), len(one)))
+	require.True(t, two == l.out.String(), fmt.Sprintf("%d bytes of %d", len(l.out.String()), len(two)))
+}
