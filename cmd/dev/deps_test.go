@@ -117,7 +117,7 @@ func TestImportRule(t *testing.T) {
 	root, err := findRoot()
 	require.NoError(t, err)
 	may := rules(t, imports)
-	cmd := exec.Command("go", "list", "-e", "-json=ImportPath,Imports,TestImports,XTestImports", "./...")
+	cmd := exec.Command(testDev(t).goTool, "list", "-e", "-json=ImportPath,Imports,TestImports,XTestImports", "./...")
 	cmd.Dir = root
 	out, err := cmd.Output()
 	require.NoError(t, err)
