@@ -1,0 +1,433 @@
+package stack
+
+import (
+	"runtime"
+	"sync/atomic"
+	"syscall"
+
+	"ndpip/dpdk"
+	"ndpip/ring"
+	"ndpip/stack/wire"
+	"ndpip/tcp"
+)
+
+// appSide is what the application's threads use. Any thread may come; they take turns by the lock, which one thread
+// alone gets for the price of one atomic exchange per burst.
+type appSide struct {
+	lock        spinlock
+	lane        dpdk.Lane
+	txSegments  uint64
+	txPayload   uint64
+	txDatagrams uint64
+
+	// backlog says that the lane holds frames that the port did not take. The worker sends them if the application
+	// does not come back.
+	backlog   atomic.Uint32
+	consumed  atomic.Uint64 // payloads taken off receive rings, ever
+	rxPayload atomic.Uint64 // bytes read, ever
+
+	// ready holds the names (Stream) of sockets with news that somebody watches: pushed by the worker.
+	ready    *ring.SPSC[uint32]
+	overflow atomic.Uint32 // 1: ready was full, look at every socket
+	parked   atomic.Int32  // threads that sleep until Wake
+	Wake     chan struct{} // one token: news for a sleeping thread
+}
+
+func (a *appSide) init(l dpdk.Lane) {
+	a.lane = l
+	a.lane.Want = 64
+	a.ready = ring.New[uint32](1 << 14)
+	a.Wake = make(chan struct{}, 1)
+	a.lane.Exchange(dpdk.OpStock)
+}
+
+// spinlock is held for the length of one burst. Go's mutex costs the same when it is free, but parks the thread when
+// it is not, which takes longer than the burst.
+type spinlock struct{ v atomic.Uint32 }
+
+func (l *spinlock) try() bool { return l.v.CompareAndSwap(0, 1) }
+
+func (l *spinlock) lock() {
+	for i := 0; !l.try(); i++ {
+		if i > 100 {
+			runtime.Gosched()
+		}
+	}
+}
+
+func (l *spinlock) unlock() { l.v.Store(0) }
+
+// helpApp sends what the application's lane could not, if the application is not at it itself.
+func (s *Stack) helpApp() {
+	if s.app.backlog.Load() != 0 && s.app.lock.try() {
+		s.drainApp()
+		s.app.lock.unlock()
+	}
+}
+
+// drainApp sends the lane's frames and returns whether all are gone. Under the lock.
+func (s *Stack) drainApp() bool {
+	a := &s.app
+	if a.lane.NTx > 0 {
+		a.lane.Exchange(dpdk.OpTx | dpdk.OpFree | dpdk.OpStock)
+	}
+	if a.lane.NTx > 0 {
+		a.backlog.Store(1)
+		return false
+	}
+	if a.backlog.Load() != 0 {
+		a.backlog.Store(0)
+	}
+	return true
+}
+
+// Flush returns the buffers that reads have freed, and sends what waits for the port.
+func (s *Stack) Flush() {
+	a := &s.app
+	if a.lane.NFree == 0 && a.lane.NTx == 0 {
+		return
+	}
+	a.lock.lock()
+	if s.drainApp() && a.lane.NFree > 0 {
+		a.lane.Exchange(dpdk.OpFree | dpdk.OpStock)
+	}
+	a.lock.unlock()
+}
+
+// attention tells the worker of a connection; once is enough until it has looked. Under the lock.
+func (s *Stack) attention(c *tcp.Conn) {
+	if c.Attn.Load() != 0 {
+		return
+	}
+	c.Attn.Store(1)
+	for !s.attn.Push(c.ID) {
+		if !s.turns.running.Load() {
+			// No worker empties the ring: it is this thread's own turn that does, later. The timer of this one
+			// connection is started by hand.
+			c.Attn.Store(0)
+			return
+		}
+		runtime.Gosched()
+	}
+}
+
+// wake puts a socket on the ready list, once until the application has taken it off.
+func (s *Stack) wake(ready *atomic.Uint32, stream uint32) {
+	a := &s.app
+	if ready.Load() == 0 {
+		ready.Store(1)
+		if !a.ready.Push(stream) {
+			a.overflow.Store(1)
+		}
+	}
+	if a.parked.Load() > 0 {
+		select {
+		case a.Wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Ready takes the names of sockets with news off the ready list. all says that names were lost: look at every socket.
+// One thread at a time.
+func (s *Stack) Ready(names []uint32) (n int, all bool) {
+	if s.app.overflow.Load() != 0 {
+		s.app.overflow.Store(0)
+		all = true
+	}
+	return s.app.ready.PopBulk(names), all
+}
+
+// Park and Unpark enclose a sleep on WakeC: between them the worker sends a token for each piece of news. Whoever
+// parks looks once more before it sleeps.
+func (s *Stack) Park()   { s.app.parked.Add(1) }
+func (s *Stack) Unpark() { s.app.parked.Add(-1) }
+
+// WakeC gets a token when there is news and somebody is parked.
+func (s *Stack) WakeC() <-chan struct{} { return s.app.Wake }
+
+// errno of a connection that ended.
+func errno(r tcp.Reason) syscall.Errno {
+	switch r {
+	case tcp.Refused:
+		return syscall.ECONNREFUSED
+	case tcp.ResetByPeer:
+		return syscall.ECONNRESET
+	case tcp.TimedOut:
+		return syscall.ETIMEDOUT
+	case tcp.Unreachable:
+		return syscall.EHOSTUNREACH
+	case tcp.Aborted:
+		return syscall.ECONNABORTED
+	case tcp.NoReason:
+	}
+	return 0
+}
+
+// Sendable says whether the connection takes data at all: 0, or the errno of the attempt.
+func Sendable(c *tcp.Conn) syscall.Errno {
+	st, why, _ := c.Status()
+	switch st {
+	case tcp.Established, tcp.CloseWait:
+		if c.FinQueued() {
+			return syscall.EPIPE
+		}
+		return 0
+	case tcp.SynSent, tcp.SynReceived:
+		return syscall.EAGAIN
+	case tcp.Closed:
+		if e := errno(why); e != 0 && !c.FinQueued() {
+			return e
+		}
+	case tcp.FinWait1, tcp.FinWait2, tcp.Closing, tcp.LastAck, tcp.TimeWait:
+	}
+	return syscall.EPIPE
+}
+
+// Send copies p into segments and sends what the peer's window takes. It returns how many bytes that is, and EAGAIN if
+// it is none. One thread at a time per connection.
+func (s *Stack) Send(c *tcp.Conn, p []byte) (n int, e syscall.Errno) {
+	if e = Sendable(c); e != 0 || len(p) == 0 {
+		return 0, e
+	}
+	a := &s.app
+	a.lock.lock()
+	for len(p) > n {
+		k := s.sendBurst(c, p[n:])
+		n += k
+		if k == 0 || a.lane.NTx > 0 {
+			break
+		}
+	}
+	a.lock.unlock()
+	if n == 0 {
+		return 0, syscall.EAGAIN
+	}
+	return n, 0
+}
+
+// burstMax is the most segments that one call to the port carries.
+const burstMax = 64
+
+// sendBurst sends at most burstMax segments. Under the lock.
+//
+// The order: the frames are written, entered in the transmit ring, made known to the worker by Commit, and only then
+// handed to the port, so that no acknowledgement can come for what the worker does not know.
+func (s *Stack) sendBurst(c *tcp.Conn, p []byte) int {
+	l := &s.app.lane
+	if l.NTx > 0 && !s.drainApp() {
+		return 0
+	}
+	room, nxt, idle := c.Room()
+	mss := uint32(c.SndMSS)
+	n := min(uint32(min(len(p), burstMax<<16)), room)
+	if n == 0 {
+		if !idle {
+			return 0
+		}
+		n = 1 // the window is closed and nothing is under way: one byte waits, for the persist timer to send
+	}
+	want := min((n+mss-1)/mss, burstMax)
+	segs := s.txEntries(c, want)
+	if l.NStock < segs {
+		l.Exchange(dpdk.OpFree | dpdk.OpStock)
+	}
+	if segs = min(segs, l.NStock); segs == 0 {
+		return 0
+	}
+	if n > segs*mss {
+		n = segs * mss
+	} else if n == room && n < uint32(len(p)) && !idle {
+		if cut := n % mss; cut != 0 && !c.Worth(cut) {
+			if n -= cut; n == 0 {
+				return 0
+			}
+		}
+	}
+	closed := room == 0
+	ack, wnd := c.AckWord()
+	tail := c.TxTail()
+	seq := nxt
+	var sent, sum = uint32(0), uint64(0)
+	for sent < n {
+		k := min(mss, n-sent)
+		f, _ := l.Take()
+		flags := tcp.ACK
+		if sent+k == n {
+			flags |= tcp.PSH
+		}
+		src, dst := p[sent:sent+k], dpdk.Bytes(f.Addr+hdrLen, int(k))
+		w := wordsAt(f.Addr)
+		if s.txSum == sumSoft {
+			sum = wire.CopySum(dst, src)
+			first := w[6] >> 48 // the payload's first bytes share a word with the headers
+			headers(w, &c.Hdr, seq, ack, 5, flags, wnd, int(k), s.txSum, sum)
+			w[6] |= first << 48
+		} else {
+			headers(w, &c.Hdr, seq, ack, 5, flags, wnd, int(k), s.txSum, 0)
+			copy(dst, src)
+		}
+		c.PutTx(tail, uintptr(f.Handle), f.Addr+hdrLen, int(k))
+		tail++
+		f.Len, f.Flags = hdrLen+k, dpdk.TxRetain|s.txFlags(dpdk.TxTCPSum)
+		if !closed {
+			l.Queue(f)
+		}
+		seq += tcp.Seq(k)
+		sent += k
+	}
+	if closed {
+		c.Hold(nxt)
+	}
+	if c.Commit(nxt, seq, tail) || closed {
+		s.attention(c)
+	}
+	s.app.txPayload += uint64(n)
+	if !closed {
+		s.app.txSegments += uint64(l.NTx)
+		s.drainApp()
+	}
+	return int(n)
+}
+
+// txEntries is how many segments the transmit ring takes, of want. The ring is made with the first.
+func (s *Stack) txEntries(c *tcp.Conn, want uint32) uint32 {
+	if base, _ := c.TxRing(); base == 0 {
+		c.SetTxRing(s.tx.Get(c.TxWant), c.TxWant)
+	}
+	return min(want, c.TxRoom(want))
+}
+
+// Writable says whether Send would take something.
+func (s *Stack) Writable(c *tcp.Conn) bool {
+	room, _, idle := c.Room()
+	if idle {
+		return true // even a closed window takes a byte then
+	}
+	return room > 0 && c.Worth(room) && c.TxRoom(1) > 0
+}
+
+// Fin ends the stream to the peer (shutdown, close): the FIN goes through the application's own transmit queue, so
+// that it cannot overtake the data. Then the worker is told.
+func (s *Stack) Fin(c *tcp.Conn) {
+	a := &s.app
+	a.lock.lock()
+	room, nxt, _ := c.Room()
+	sent := false
+	if room > 0 && s.drainApp() && s.fill(1) {
+		f, _ := a.lane.Take()
+		ack, wnd := c.AckWord()
+		headers(wordsAt(f.Addr), &c.Hdr, nxt, ack, 5, tcp.FIN|tcp.ACK, wnd, 0, s.txSum, 0)
+		f.Len, f.Flags = hdrLen, s.txFlags(dpdk.TxTCPSum)
+		a.lane.Queue(f)
+		sent = true
+	}
+	if !sent {
+		c.HoldFin(nxt)
+	}
+	c.CommitFin(nxt)
+	s.drainApp()
+	s.attention(c)
+	a.lock.unlock()
+}
+
+// fill sees to n buffers in stock. Under the lock.
+func (s *Stack) fill(n uint32) bool {
+	if l := &s.app.lane; l.NStock < n {
+		l.Exchange(dpdk.OpFree | dpdk.OpStock)
+	}
+	return s.app.lane.NStock >= n
+}
+
+// Recv copies what has been received to p. It returns 0 and no error at the end of the stream, EAGAIN when there is
+// nothing yet. One thread at a time per connection.
+func (s *Stack) Recv(c *tcp.Conn, p []byte) (n int, e syscall.Errno) {
+	head, cnt := c.Unread()
+	if cnt == 0 {
+		if cnt, e = s.nothing(c); cnt == 0 {
+			return 0, e
+		}
+	}
+	if len(p) == 0 {
+		return 0, 0
+	}
+	var done [burstMax]uintptr
+	k := 0
+	tell := false
+	off := c.RxOff
+	base := n
+	for cnt > 0 && n < len(p) {
+		e := c.RxAt(head)
+		src := dpdk.Bytes(e.Addr()+uintptr(off), e.Len()-int(off))
+		m := copy(p[n:], src)
+		n += m
+		if m < len(src) {
+			off += uint32(m)
+			break
+		}
+		off = 0
+		done[k] = e.Handle
+		k++
+		head++
+		cnt--
+		if k == len(done) {
+			tell = s.giveBack(c, head, uint32(n-base), done[:k]) || tell
+			k, base = 0, n
+		}
+	}
+	c.RxOff = off
+	tell = s.giveBack(c, head, uint32(n-base), done[:k]) || tell
+	if tell {
+		s.app.lock.lock()
+		s.attention(c)
+		s.app.lock.unlock()
+	}
+	return n, 0
+}
+
+// giveBack tells the worker what was read and puts the buffers on the free list.
+func (s *Stack) giveBack(c *tcp.Conn, head, n uint32, done []uintptr) (tell bool) {
+	tell = c.Consumed(head, n)
+	a := &s.app
+	a.rxPayload.Add(uint64(n))
+	if len(done) == 0 {
+		return tell
+	}
+	a.lock.lock()
+	for _, h := range done {
+		a.lane.Release(dpdk.Handle(h))
+	}
+	if a.lane.NFree >= 32 {
+		a.lane.Exchange(dpdk.OpFree)
+	}
+	a.consumed.Add(uint64(len(done)))
+	a.lock.unlock()
+	return tell
+}
+
+// nothing says why there is nothing to read. The state is looked at before the ring once more: data come before the
+// end of the stream.
+func (s *Stack) nothing(c *tcp.Conn) (n uint32, e syscall.Errno) {
+	st, why, eof := c.Status()
+	if _, n = c.Unread(); n > 0 {
+		return n, 0
+	}
+	switch {
+	case eof:
+		return 0, 0
+	case st == tcp.Closed:
+		return 0, errno(why)
+	case st == tcp.SynSent || st == tcp.SynReceived:
+		return 0, syscall.EAGAIN
+	}
+	return 0, syscall.EAGAIN
+}
+
+// Readable says whether Recv would return something: data, the end of the stream, or an error.
+func (s *Stack) Readable(c *tcp.Conn) bool {
+	if _, n := c.Unread(); n > 0 {
+		return true
+	}
+	n, e := s.nothing(c)
+	return n > 0 || e != syscall.EAGAIN
+}

@@ -1,0 +1,143 @@
+package stack
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"ndpip/tcp"
+)
+
+// command is what the application asks of the worker. Commands are carried out in order, after the frames of a turn.
+type command struct {
+	op   op
+	conn *tcp.Conn
+	call *call
+}
+
+type op uint8
+
+const (
+	opCall  op = iota // run call.f and tell the caller
+	opClose           // the application lets go of conn
+)
+
+// call is a function to be run on the worker while the caller waits.
+type call struct {
+	f    func()
+	done atomic.Uint32
+}
+
+// control is what the application's threads share for commands.
+type control struct {
+	push sync.Mutex // the ring has one producer
+	turn sync.Mutex // without a worker: whose thread is the stack's now
+}
+
+// commands carries out what the application has asked for.
+func (s *Stack) commands() bool {
+	any := false
+	for {
+		c, ok := s.cmds.Pop()
+		if !ok {
+			return any
+		}
+		any = true
+		s.execute(c)
+	}
+}
+
+func (s *Stack) execute(c command) {
+	switch c.op {
+	case opCall:
+		c.call.f()
+		c.call.done.Store(1)
+	case opClose:
+		s.close(c.conn)
+	}
+}
+
+// do runs f as the worker: on its thread, or here when there is none.
+func (s *Stack) do(f func()) {
+	if !s.turns.running.Load() {
+		s.here(f)
+		return
+	}
+	c := &call{f: f}
+	s.send(command{op: opCall, call: c})
+	for i := 0; c.done.Load() == 0; i++ {
+		switch {
+		case !s.turns.running.Load():
+			s.here(func() { s.commands() }) // the worker has stopped and left it to us
+		case i < 1000:
+		case i < 10000:
+			runtime.Gosched()
+		default:
+			time.Sleep(20 * time.Microsecond)
+		}
+	}
+}
+
+// send puts a command in the ring.
+func (s *Stack) send(c command) {
+	s.ctl.push.Lock()
+	for !s.cmds.Push(c) {
+		runtime.Gosched()
+		if !s.turns.running.Load() {
+			s.here(func() { s.commands() })
+		}
+	}
+	s.ctl.push.Unlock()
+}
+
+// here runs f on this thread as a turn of its own: what it leaves to be done is done, and sent.
+func (s *Stack) here(f func()) {
+	s.ctl.turn.Lock()
+	f()
+	s.settle()
+	s.ctl.turn.Unlock()
+}
+
+// Poll is a turn for whoever comes, without a worker (inline mode). It returns whether there was anything to do.
+func (s *Stack) Poll() bool {
+	if s.turns.running.Load() || !s.ctl.turn.TryLock() {
+		return false
+	}
+	busy := s.Turn()
+	s.ctl.turn.Unlock()
+	return busy
+}
+
+// Close lets go of a connection: the application must not touch it any more. Data sent before are still delivered;
+// unread data, or SO_LINGER 0, make it a reset.
+func (s *Stack) Close(c *tcp.Conn) {
+	if st, _, _ := c.Status(); (st == tcp.Established || st == tcp.CloseWait) && !c.FinQueued() {
+		if _, n := c.Unread(); n == 0 && !c.Linger0() {
+			s.Fin(c)
+		}
+	}
+	s.Flush()
+	if !s.turns.running.Load() {
+		s.here(func() { s.close(c) })
+		return
+	}
+	s.send(command{op: opClose, conn: c})
+}
+
+// close is Close on the worker.
+func (s *Stack) close(c *tcp.Conn) {
+	c.Close(&s.cfg.TCP, s.now)
+	s.touch(c)
+}
+
+// Shutdown ends the application's side of the stream.
+func (s *Stack) Shutdown(c *tcp.Conn) { s.Fin(c) }
+
+// Abort resets a connection and lets go of it.
+func (s *Stack) Abort(c *tcp.Conn) {
+	s.do(func() {
+		c.Abort()
+		s.close(c)
+	})
+}

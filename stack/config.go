@@ -1,0 +1,64 @@
+package stack
+
+import (
+	"net/netip"
+
+	"ndpip/dpdk"
+	"ndpip/stack/wire"
+	"ndpip/tcp"
+)
+
+// MAC is an Ethernet address, in the order of the wire.
+type MAC = wire.MAC
+
+// Config is what a stack is made with.
+type Config struct {
+	MAC        MAC
+	Addr       netip.Prefix // own IPv4 address and the prefix that is on the link
+	Gateway    netip.Addr   // for all else; zero: none
+	Neighbours map[netip.Addr]MAC
+
+	Burst    int // most frames received per turn; 0: 32
+	MTU      int // 0: 1500
+	MSS      int // largest segment that is sent, and asked for; 0: MTU - 40
+	Checksum Checksum
+	Offload  dpdk.Flags // checksums that the port fills in on transmit: TxIPSum, TxTCPSum, TxUDPSum
+
+	RcvBuf, SndBuf int // defaults of SO_RCVBUF and SO_SNDBUF, in bytes
+	MaxRing        int // most entries of a connection's ring; 0: 4096. A window of many segments needs more
+	TCP            tcp.Params
+
+	// RxBuffers is the size of the pool that frames are received into. When unread data hold most of it, further
+	// payload is dropped, so that ACKs and ARP still get in. 0: unknown, no limit.
+	RxBuffers int
+	Seed      uint64 // not 0: all secrets are made from it, so that a simulation can be repeated
+}
+
+// Checksum says how the checksums of TCP and UDP are handled.
+type Checksum uint8
+
+// The ways. The IPv4 header's is always written and checked.
+const (
+	ChecksumAuto     Checksum = iota // by the port where it can, else in software
+	ChecksumSoftware                 // in software
+	ChecksumOff                      // not at all: the wire is memory
+)
+
+func (c *Config) setDefaults() {
+	def := func(p *int, v int) {
+		if *p == 0 {
+			*p = v
+		}
+	}
+	def(&c.Burst, 32)
+	def(&c.MTU, 1500)
+	def(&c.MSS, c.MTU-ipLen-tcpLen)
+	def(&c.RcvBuf, 1<<20)
+	def(&c.SndBuf, 1<<20)
+	def(&c.MaxRing, 4096)
+	c.Burst = min(c.Burst, dpdk.RxCap)
+	c.MSS = min(c.MSS, c.MTU-ipLen-tcpLen)
+	if c.TCP == (tcp.Params{}) {
+		c.TCP = tcp.DefaultParams()
+	}
+}

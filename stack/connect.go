@@ -1,0 +1,85 @@
+package stack
+
+import (
+	"syscall"
+
+	"ndpip/tcp"
+)
+
+// Connect opens a connection from lport (0: chosen, RFC 6056) to a peer. It returns at once, with the connection in
+// SYN-SENT; stream is the application's name for it. Errors: ENETUNREACH (no route), EADDRNOTAVAIL (no port is free
+// for this peer), EADDRINUSE (the addresses and ports are those of another connection).
+func (s *Stack) Connect(lport uint16, raddr uint32, rport uint16, o Options, stream uint32) (c *tcp.Conn, e syscall.Errno) {
+	s.do(func() { c, e = s.connect(lport, raddr, rport, o, stream) })
+	return c, e
+}
+
+func (s *Stack) connect(lport uint16, raddr uint32, rport uint16, o Options, stream uint32) (*tcp.Conn, syscall.Errno) {
+	hop := s.hop(raddr)
+	if hop == 0 || s.net.BadSource(raddr) {
+		return nil, syscall.ENETUNREACH
+	}
+	k := key{s.addr, raddr, lport, rport}
+	least := tcp.Seq(0)
+	chosen := lport == 0
+	if chosen {
+		p, ok := s.choosePort(raddr, rport)
+		if !ok {
+			return nil, syscall.EADDRNOTAVAIL
+		}
+		k.lport = p
+	}
+	if id := s.table.get(k); id != 0 {
+		// A connection in TIME-WAIT gives way to a new one whose numbers lie above (RFC 9293 3.10.7.4).
+		old := s.conns.at(id)
+		if old.State() != tcp.TimeWait {
+			return nil, syscall.EADDRINUSE
+		}
+		least = old.AckSeq() + 1<<16
+		s.unlink(old)
+		old.Die(tcp.NoReason)
+		s.touch(old)
+	}
+	c := s.conns.get()
+	c.Stream = stream
+	u := s.setup(&o, k)
+	if least != 0 && u.ISS.Less(least) {
+		u.ISS = least
+	}
+	c.Open(&s.cfg.TCP, &u)
+	c.Linked |= ownPort
+	mac, ok, dead := s.neighbour(hop)
+	s.join(c, &o, mac)
+	switch {
+	case ok:
+		c.Go(s.now)
+	case dead:
+		c.Die(tcp.Unreachable)
+	default:
+		s.awaiting[hop] = append(s.awaiting[hop], c.ID)
+	}
+	s.touch(c)
+	return c, 0
+}
+
+// reachable sends the SYNs that waited for a neighbour; unreachable ends their connections.
+func (s *Stack) reachable(hop uint32, mac MAC) {
+	for _, id := range s.awaiting[hop] {
+		if c := s.conns.at(id); c.ID == id && c.State() == tcp.SynSent && c.NextHop == hop {
+			setMAC(c, mac)
+			c.Go(s.now)
+			s.touch(c)
+		}
+	}
+	delete(s.awaiting, hop)
+}
+
+func (s *Stack) unreachableHop(hop uint32) {
+	for _, id := range s.awaiting[hop] {
+		if c := s.conns.at(id); c.ID == id && c.State() == tcp.SynSent && c.NextHop == hop {
+			c.Die(tcp.Unreachable)
+			s.touch(c)
+		}
+	}
+	delete(s.awaiting, hop)
+}

@@ -1,0 +1,121 @@
+package stack
+
+import (
+	"syscall"
+
+	"ndpip/dpdk"
+	"ndpip/stack/wire"
+	"ndpip/tcp"
+)
+
+// inputICMP answers pings and passes errors on to who caused them (RFC 792, RFC 1122 3.2.2).
+func (s *Stack) inputICMP(b []byte, h *wire.IPv4, msg []byte) {
+	m, drop := wire.ParseICMP(msg)
+	if drop != wire.OK {
+		s.drop(drop)
+		return
+	}
+	switch m.Type {
+	case wire.ICMPEcho:
+		if h.Dst() == s.addr { // not to broadcasts: that would amplify (RFC 1122 3.2.2.6, MAY)
+			s.echo(b, h, msg)
+		}
+	case wire.ICMPUnreachable:
+		q, drop := wire.ParseQuote(msg)
+		if drop != wire.OK {
+			s.drop(drop)
+			return
+		}
+		s.inputUnreachable(m.Code, &q)
+	default:
+		s.drop(wire.ICMPType)
+	}
+}
+
+func (s *Stack) echo(b []byte, h *wire.IPv4, msg []byte) {
+	f, ok := s.w.Take()
+	n := ethLen + ipLen + len(msg)
+	if !ok || n > int(f.Len) {
+		if ok {
+			s.w.Release(f.Handle)
+		}
+		s.count.NoBuffer++
+		return
+	}
+	out := dpdk.Bytes(f.Addr, n)
+	wire.PutEthernet(out, wire.EthSrc(b), s.mac, wire.TypeIPv4)
+	wire.PutIPv4(out[ethLen:], s.addr, h.Src(), wire.ProtoICMP, ipLen+len(msg), 0)
+	wire.PutEchoReply(out[ethLen+ipLen:], msg)
+	f.Len, f.Flags = uint32(n), 0
+	s.count.EchoReplies++
+	s.queue(f)
+}
+
+// inputUnreachable tells a connecting socket, or a connected UDP socket, that the other end cannot be reached. An
+// established connection ignores it: it is not proof (RFC 1122 4.2.3.9, RFC 5927 4). The quoted sequence number must
+// be one that is under way.
+func (s *Stack) inputUnreachable(code uint8, q *wire.Quote) {
+	if q.Src != s.addr {
+		s.drop(wire.ICMPQuote)
+		return
+	}
+	why, e := tcp.Unreachable, syscall.EHOSTUNREACH
+	if code == wire.UnreachPort || code == wire.UnreachProtocol {
+		why, e = tcp.Refused, syscall.ECONNREFUSED
+	}
+	if q.Proto == wire.ProtoUDP {
+		u := s.udps.find(q.Src, q.SrcPort, q.Dst, q.DstPort)
+		if u == nil {
+			s.drop(wire.ICMPQuote)
+			return
+		}
+		if r, _ := u.Remote(); r != 0 {
+			u.Err.Store(uint32(e))
+			if u.Watch.Load() != 0 {
+				s.wake(&u.Ready, u.Stream)
+			}
+		}
+		return
+	}
+	id := s.table.get(key{q.Src, q.Dst, q.SrcPort, q.DstPort})
+	if id == 0 {
+		s.drop(wire.ICMPQuote)
+		return
+	}
+	if c := s.conns.at(id); c.State() == tcp.SynSent && c.SynSeq(tcp.Seq(q.Seq)) {
+		c.Die(why)
+		s.touch(c)
+	}
+}
+
+// unreachable says that a datagram found nobody (RFC 1122 3.2.2.1): not about broadcasts, and not for ever to one who
+// asks for it, since each answer is longer than the question could be.
+func (s *Stack) unreachable(b []byte, h *wire.IPv4, code uint8) {
+	if b[0]&1 != 0 || h.Dst() != s.addr || !s.icmpBudget() {
+		return
+	}
+	f, ok := s.w.Take()
+	if !ok {
+		s.count.NoBuffer++
+		return
+	}
+	out := dpdk.Bytes(f.Addr, ethLen+ipLen+wire.MaxUnreachable)
+	n := wire.PutUnreachable(out[ethLen+ipLen:], code, b[ethLen:ethLen+h.Len()])
+	wire.PutEthernet(out, wire.EthSrc(b), s.mac, wire.TypeIPv4)
+	wire.PutIPv4(out[ethLen:], s.addr, h.Src(), wire.ProtoICMP, ipLen+n, 0)
+	f.Len, f.Flags = uint32(ethLen+ipLen+n), 0
+	s.queue(f)
+}
+
+// icmpBudget allows 1000 ICMP errors a second.
+func (s *Stack) icmpBudget() bool {
+	const perSecond = 1000
+	if s.now-s.icmpAt >= 1e9 {
+		s.icmpAt, s.icmpSent = s.now, 0
+	}
+	if s.icmpSent >= perSecond {
+		return false
+	}
+	s.icmpSent++
+	return true
+}

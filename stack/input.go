@@ -1,0 +1,194 @@
+package stack
+
+import (
+	"ndpip/dpdk"
+	"ndpip/stack/wire"
+	"ndpip/tcp"
+)
+
+// input is one frame from the wire. It owns the buffer until it has released it or given it to a receive ring.
+func (s *Stack) input(f *dpdk.Frame) {
+	if !s.frame(f) {
+		s.w.Release(f.Handle)
+	}
+}
+
+// frame looks at a frame's Ethernet and IPv4 headers and passes it on. It returns whether the buffer was kept.
+func (s *Stack) frame(f *dpdk.Frame) (kept bool) {
+	if f.Flags&dpdk.RxChained != 0 {
+		s.count.Drop[DropChained]++
+		return false
+	}
+	b := f.Bytes()
+	s.count.RxBytes += uint64(len(b))
+	typ, drop := wire.ParseEthernet(b)
+	if drop != wire.OK {
+		return s.drop(drop)
+	}
+	dst := wire.EthDst(b)
+	if dst != s.mac && !dst.Group() {
+		s.count.Drop[DropNotOurs]++
+		return false
+	}
+	if typ == wire.TypeARP {
+		s.inputARP(b)
+		return false
+	}
+	if f.Flags&dpdk.RxIPBad != 0 {
+		return s.drop(wire.IPChecksum)
+	}
+	h, drop := wire.ParseIPv4(b[ethLen:], f.Flags&dpdk.RxIPGood == 0)
+	if drop != wire.OK {
+		return s.drop(drop)
+	}
+	if h.Dst() != s.addr && !s.net.IsBroadcast(h.Dst()) {
+		return s.drop(wire.IPDest)
+	}
+	l4 := b[ethLen+ipLen : ethLen+h.Len()]
+	if h.Proto() == wire.ProtoTCP {
+		if h.Dst() != s.addr || dst.Group() {
+			return s.drop(wire.IPDest) // TCP is unicast, below as well (RFC 1122 4.2.3.10)
+		}
+		return s.inputTCP(f, b, h, l4)
+	}
+	if s.net.BadSource(h.Src()) {
+		return s.drop(wire.IPSource)
+	}
+	switch h.Proto() {
+	case wire.ProtoUDP:
+		return s.inputUDP(f, b, h, l4)
+	case wire.ProtoICMP:
+		s.inputICMP(b, h, l4)
+		return false
+	default:
+		s.unreachable(b, h, wire.UnreachProtocol)
+		return s.drop(wire.IPProtocol)
+	}
+}
+
+// drop counts a frame that the parser did not accept.
+func (s *Stack) drop(r wire.Drop) (kept bool) {
+	s.count.Parse[r]++
+	return false
+}
+
+// sumOK says whether the checksum of a TCP or UDP segment is right, by the port's word or by computing it.
+func (s *Stack) sumOK(f *dpdk.Frame, h *wire.IPv4, l4 []byte) bool {
+	if !s.rxSum || f.Flags&dpdk.RxL4Good != 0 {
+		return true
+	}
+	if f.Flags&dpdk.RxL4Bad != 0 {
+		return false
+	}
+	return wire.Fold(wire.Sum(l4, wire.PseudoHeader(h.Src(), h.Dst(), h.Proto(), len(l4)))) == wire.Good
+}
+
+// inputTCP finds the segment's connection and feeds it.
+func (s *Stack) inputTCP(f *dpdk.Frame, b []byte, h *wire.IPv4, l4 []byte) (kept bool) {
+	t, drop := wire.ParseTCP(l4)
+	if drop != wire.OK {
+		return s.drop(drop)
+	}
+	off := t.HdrLen()
+	if !s.sumOK(f, h, l4) {
+		return s.drop(wire.TCPChecksum)
+	}
+	k := key{h.Dst(), h.Src(), t.DstPort(), t.SrcPort()}
+	seg := &s.seg
+	seg.Seq = tcp.Seq(t.Seq())
+	seg.Ack = tcp.Seq(t.Ack())
+	seg.Flags = uint8(t.Flags()) &^ (tcp.ECE | tcp.CWR)
+	seg.Wnd = t.Window()
+	seg.Len = uint32(len(l4) - off)
+	seg.Handle = uintptr(f.Handle)
+	seg.Addr = f.Addr + uintptr(ethLen+ipLen+off)
+	seg.Opts = nil
+	s.count.RxSegments++
+
+	c := s.last
+	if c == nil || k != s.lastKey {
+		id := s.table.get(k)
+		if id == 0 {
+			s.inputStray(b, h, l4, k)
+			return false
+		}
+		c = s.conns.at(id)
+		s.last, s.lastKey = c, k
+	}
+	if seg.Flags&tcp.SYN != 0 {
+		opts, ok := s.synOptions(l4, off)
+		if !ok {
+			return false
+		}
+		seg.Opts = &opts
+	}
+	if s.cfg.RxBuffers > 0 && seg.Len > 0 && s.rxFull() {
+		s.count.Drop[DropNoBuffer]++
+		seg.Len = 0 // the rest of the segment still counts; the peer sends the text again
+		seg.Flags &^= tcp.FIN
+		c.Want(tcp.PendAck)
+	}
+	v := c.Input(&s.cfg.TCP, s.now, seg)
+	if v == tcp.NoRing {
+		base := s.rx.Get(c.RxWant)
+		c.SetRxRing(base, c.RxWant)
+		v = c.Input(&s.cfg.TCP, s.now, seg)
+	}
+	s.touch(c)
+	switch v {
+	case tcp.Kept:
+		s.rxHeld++
+		s.count.RxData++
+		return true
+	case tcp.Refuse:
+		s.refuse(b, h, k, seg)
+	case tcp.Reopen:
+		s.unlink(c)
+		c.Die(tcp.NoReason)
+		s.inputStray(b, h, l4, k)
+	case tcp.Bad:
+		s.count.Drop[DropUnacceptable]++
+	case tcp.Done, tcp.NoRing:
+	}
+	return false
+}
+
+// synOptions reads the options of a SYN. Malformed ones make the segment be dropped.
+func (s *Stack) synOptions(l4 []byte, off int) (o tcp.Options, ok bool) {
+	w, drop := wire.ParseOptions(l4[tcpLen:off])
+	if drop != wire.OK {
+		s.drop(drop)
+		return o, false
+	}
+	return tcp.Options{MSS: w.MSS, WndScale: w.Scale}, true
+}
+
+// rxFull says whether unread payloads hold so much of the receive pool that the rest is needed for the stack itself.
+func (s *Stack) rxFull() bool {
+	return int64(s.rxHeld-s.app.consumed.Load()) > int64(s.cfg.RxBuffers)*3/4
+}
+
+// inputStray is a segment without a connection: a SYN for a listener, or one to be refused (RFC 9293 3.10.7.1, .2).
+func (s *Stack) inputStray(b []byte, h *wire.IPv4, l4 []byte, k key) {
+	seg := &s.seg
+	if s.net.BadSource(h.Src()) {
+		s.drop(wire.IPSource)
+		return
+	}
+	if seg.Flags&tcp.RST != 0 {
+		s.count.Drop[DropStray]++
+		return
+	}
+	if seg.Flags&(tcp.SYN|tcp.ACK|tcp.FIN) == tcp.SYN {
+		if l := s.listener(k.laddr, k.lport); l != nil {
+			opts, ok := s.synOptions(l4, int(l4[12]>>4)*4)
+			if ok {
+				seg.Opts = &opts
+				s.passiveOpen(l, k, wire.EthSrc(b), seg)
+			}
+			return
+		}
+	}
+	s.count.Drop[DropStray]++
+	s.refuse(b, h, k, seg)
+}

@@ -1,0 +1,246 @@
+package stack
+
+import (
+	"sync/atomic"
+	"syscall"
+
+	"ndpip/dpdk"
+	"ndpip/ring"
+	"ndpip/tcp"
+)
+
+// Options are a socket's, as far as the protocol needs them. The zero value takes the stack's defaults.
+type Options struct {
+	RcvBuf, SndBuf int
+	MaxRxSeg       int // largest segment asked for (SO_NDPIP_TCP_MAX_RX_SEG)
+	MaxTxSeg       int // largest segment sent (SO_NDPIP_MAX_TX_SEG)
+	WinScale       int // 1 + the scale to offer; 0: from RcvBuf
+	ReuseAddr      bool
+	KeepIdle       int64 // ns; 0: off
+	UserTimeout    int64 // ns; 0: off
+}
+
+// Listener is a socket in LISTEN. Accept ring, Watch, Ready and Stream are shared with the application as a
+// connection's are; all else is the worker's.
+type Listener struct {
+	Laddr   uint32 // 0: any
+	Lport   uint16
+	Watch   atomic.Uint32
+	Ready   atomic.Uint32
+	Stream  uint32
+	opts    Options
+	backlog int
+	id      uint32
+	half    int // connections in SYN-RECEIVED
+	queue   *ring.SPSC[uint32]
+	overrun uint64
+}
+
+func listenKey(addr uint32, port uint16) uint64 { return uint64(addr)<<16 | uint64(port) }
+
+// listener finds who listens on an address and port: the one bound to the address, else the one bound to any.
+func (s *Stack) listener(addr uint32, port uint16) *Listener {
+	if l := s.listeners[listenKey(addr, port)]; l != nil {
+		return l
+	}
+	return s.listeners[listenKey(0, port)]
+}
+
+// Listen makes a listener on a port that Bind has reserved.
+func (s *Stack) Listen(addr uint32, port uint16, backlog int, o Options) (l *Listener, e syscall.Errno) {
+	s.do(func() {
+		k := listenKey(addr, port)
+		if s.listeners[k] != nil {
+			e = syscall.EADDRINUSE
+			return
+		}
+		backlog = min(max(backlog, 1), 1<<16)
+		l = &Listener{Laddr: addr, Lport: port, opts: o, backlog: backlog, queue: ring.New[uint32](backlog)}
+		s.nextList++
+		l.id = s.nextList
+		s.listeners[k], s.byID[l.id] = l, l
+	})
+	return l, e
+}
+
+// SetBacklog changes a listener's backlog, as a second listen() does.
+func (s *Stack) SetBacklog(l *Listener, backlog int) {
+	s.do(func() { l.backlog = min(max(backlog, 1), int(l.queue.Cap())) })
+}
+
+// Unlisten closes a listener. Connections that nobody has accepted are reset.
+func (s *Stack) Unlisten(l *Listener) {
+	s.do(func() {
+		delete(s.listeners, listenKey(l.Laddr, l.Lport))
+		delete(s.byID, l.id)
+		for {
+			id, ok := l.queue.Pop()
+			if !ok {
+				break
+			}
+			c := s.conns.at(id)
+			c.Abort()
+			s.close(c)
+		}
+		s.conns.each(func(c *tcp.Conn) {
+			if c.Parent == l.id && c.State() == tcp.SynReceived {
+				c.Abort()
+				s.touch(c)
+			}
+		})
+	})
+}
+
+// Accept takes a connection that is open, or nil. stream is the application's name for it.
+func (s *Stack) Accept(l *Listener) *tcp.Conn {
+	id, ok := l.queue.Pop()
+	if !ok {
+		return nil
+	}
+	return s.conns.at(id)
+}
+
+// Acceptable says whether Accept has a connection.
+func (l *Listener) Acceptable() bool { return l.queue.Len() > 0 }
+
+// passiveOpen is a SYN for a listener (RFC 9293 3.10.7.2). With the backlog full it is dropped without a word: the
+// peer comes again, and never has a connection that is then reset.
+func (s *Stack) passiveOpen(l *Listener, k key, from MAC, seg *tcp.Segment) {
+	if l.half+l.queue.Len() >= l.backlog {
+		l.overrun++
+		s.count.Drop[DropBacklog]++
+		return
+	}
+	c := s.conns.get()
+	u := s.setup(&l.opts, k)
+	c.Parent = l.id
+	l.half++
+	if mac, ok := s.staticMAC(s.hop(k.raddr)); ok {
+		from = mac
+	}
+	c.Accept(&s.cfg.TCP, &u, s.now, seg)
+	s.join(c, &l.opts, from)
+	s.touch(c)
+}
+
+// setup is what a connection with these options is opened with.
+func (s *Stack) setup(o *Options, k key) tcp.Setup {
+	or := func(v, d int) int {
+		if v > 0 {
+			return v
+		}
+		return d
+	}
+	rcv, snd := or(o.RcvBuf, s.cfg.RcvBuf), or(o.SndBuf, s.cfg.SndBuf)
+	mss := min(or(o.MaxRxSeg, s.cfg.MSS), s.cfg.MTU-ipLen-tcpLen)
+	u := tcp.Setup{
+		ISS:    s.isn(k),
+		MSS:    uint16(mss),
+		SndMSS: uint16(min(or(o.MaxTxSeg, s.cfg.MSS), s.cfg.MTU-ipLen-tcpLen)),
+		Laddr:  k.laddr, Raddr: k.raddr, Lport: k.lport, Rport: k.rport,
+	}
+	shift := uint8(0)
+	if o.WinScale > 0 {
+		shift = uint8(min(o.WinScale-1, 14))
+		rcv = min(rcv, 65535<<shift)
+	} else {
+		for shift < 14 && rcv>>shift > 65535 {
+			shift++
+		}
+	}
+	u.Shift = shift
+	u.RcvBuf = uint32(min(rcv, 1<<30))
+	u.RxEntries = pow2(u.RcvBuf/tcp.RingPerBytes, 64, max(uint32(s.cfg.MaxRing), u.RcvBuf/tcp.RingPerBytes))
+	u.TxEntries = pow2(uint32(snd/tcp.RingPerBytes), 64, max(uint32(s.cfg.MaxRing), uint32(snd)/uint32(mss)))
+	return u
+}
+
+// pow2 is n rounded up to a power of two, and kept between lo and hi, of which lo is one.
+func pow2(n, lo, hi uint32) uint32 {
+	p := lo
+	for p < n && p < hi {
+		p *= 2
+	}
+	return p
+}
+
+// join enters a connection in the table and writes its header template.
+func (s *Stack) join(c *tcp.Conn, o *Options, mac MAC) {
+	c.KeepIdle, c.UserTimeout = o.KeepIdle, o.UserTimeout
+	s.table.put(key{c.Laddr, c.Raddr, c.Lport, c.Rport}, c.ID)
+	c.Linked |= inTable
+	c.NextHop = s.hop(c.Raddr)
+	s.template(c, mac)
+}
+
+// opened hands a connection that has come up, or failed to, to who waits for it.
+func (s *Stack) opened(c *tcp.Conn) {
+	up := c.State() != tcp.Closed
+	if c.Parent == 0 {
+		if up {
+			s.count.Opened++
+		}
+		return
+	}
+	l := s.byID[c.Parent]
+	c.Parent = 0
+	if l == nil || !up {
+		if l != nil {
+			l.half--
+		}
+		c.Abort()
+		c.Close(&s.cfg.TCP, s.now)
+		s.touch(c)
+		return
+	}
+	l.half--
+	s.count.Accepted++
+	l.queue.Push(c.ID) // there is room: half and queue together stay within the backlog
+	if l.Watch.Load() != 0 {
+		s.wake(&l.Ready, l.Stream)
+	}
+}
+
+// unlink takes a connection out of the table, so that its addresses and ports are free.
+func (s *Stack) unlink(c *tcp.Conn) {
+	if c.Linked&inTable != 0 {
+		c.Linked &^= inTable
+		k := key{c.Laddr, c.Raddr, c.Lport, c.Rport}
+		s.table.del(k)
+		if s.last == c {
+			s.last = nil
+		}
+	}
+}
+
+// release gives back everything that a closed connection holds.
+func (s *Stack) release(c *tcp.Conn) {
+	s.unlink(c)
+	s.wheel.cancel(c.ID)
+	if h := c.TakeStage(); h != 0 {
+		s.w.Release(dpdk.Handle(h))
+	}
+	for {
+		h := c.DrainRx()
+		if h == 0 {
+			break
+		}
+		s.w.Release(dpdk.Handle(h))
+		s.rxHeld--
+	}
+	for {
+		h := c.DrainTx()
+		if h == 0 {
+			break
+		}
+		s.w.Release(dpdk.Handle(h))
+	}
+	if base, n := c.RxRing(); base != 0 {
+		s.rx.Put(base, n)
+	}
+	if base, n := c.TxRing(); base != 0 {
+		s.tx.Put(base, n)
+	}
+	s.count.Closed++
+	s.conns.put(c)
+}

@@ -1,0 +1,164 @@
+package stack
+
+import (
+	"math/bits"
+	"sync/atomic"
+	"time"
+
+	"ndpip/dpdk"
+	"ndpip/ring"
+	"ndpip/stack/wire"
+	"ndpip/tcp"
+)
+
+// Stack is one port with one IPv4 address: its connections, listeners, UDP sockets and neighbours.
+//
+// Everything belongs to the worker, the one thread that calls Turn, except what stands in app. The application's
+// threads reach the worker through two rings: commands (control, in order) and attention (a connection has news).
+type Stack struct {
+	cfg   Config
+	mac   MAC
+	addr  uint32
+	net   wire.Net
+	sec   secret
+	txSum sumMode
+	rxSum bool // L4 checksums that the port does not know are computed
+
+	w       dpdk.Lane
+	now     int64  // ns since the stack was made
+	tsc0    uint64 // clock at now = 0
+	nsPerHz uint64 // ns per cycle, times 2^32
+
+	conns    conns
+	table    *table
+	wheel    *wheel
+	ports    *ports
+	neigh    *neighbours
+	news     neighOut
+	neighAt  int64               // when the neighbours' timers are looked at next
+	awaiting map[uint32][]uint32 // connections whose SYN waits for a next hop
+	lastKey  key                 // the connection of the last segment: bursts come in runs
+	last     *tcp.Conn
+	seg      tcp.Segment
+	touched  []*tcp.Conn // connections with something to be done at the end of this turn
+	again    []*tcp.Conn // connections whose frames found no buffer: next turn
+	rxHeld   uint64      // payloads given to applications, ever; less app.consumed: not yet given back
+
+	listeners map[uint64]*Listener // by address and port
+	byID      map[uint32]*Listener
+	nextList  uint32
+	udps      udpTable
+	icmpAt    int64 // ICMP errors are counted from here
+	icmpSent  int
+	rng       uint64
+
+	count Counters // the worker's counters
+	turns turnState
+	ctl   control
+
+	rx, tx ring.Slab // memory of receive and transmit rings
+
+	cmds *ring.SPSC[command]
+	attn *ring.SPSC[uint32] // ids of connections; pushed under app.lock
+	_    [64]byte
+	app  appSide
+}
+
+// New makes a stack on two lanes of a port: worker has the receive queue, app sends what the application writes.
+// Until Run is called, Turn may be called by hand.
+func New(cfg Config, worker, app dpdk.Lane) *Stack {
+	cfg.setDefaults()
+	s := &Stack{cfg: cfg, mac: cfg.MAC, w: worker, listeners: map[uint64]*Listener{}, byID: map[uint32]*Listener{}, udps: udpTable{},
+		awaiting: map[uint32][]uint32{}}
+	s.net = wire.NewNet(cfg.Addr)
+	s.addr = s.net.Addr
+	if cfg.Seed != 0 {
+		s.sec = secret{cfg.Seed, cfg.Seed ^ 0x9e3779b97f4a7c15, cfg.Seed * 3, cfg.Seed * 5}
+	} else {
+		s.sec = newSecret()
+	}
+	switch cfg.Checksum {
+	case ChecksumOff:
+		s.txSum = sumOff
+	case ChecksumAuto:
+		s.rxSum = true
+		if cfg.Offload&dpdk.TxTCPSum != 0 {
+			s.txSum = sumPort
+		}
+	case ChecksumSoftware:
+		s.rxSum = true
+	}
+	s.table = newTable(s.sec, 1024)
+	s.wheel = newWheel(0)
+	s.ports = newPorts(s.sec)
+	s.cmds = ring.New[command](1024)
+	s.attn = ring.New[uint32](4096)
+	s.app.init(app)
+	hz := worker.Hz()
+	s.nsPerHz = 1e9 << 32 / hz
+	s.w.RxMax = uint32(cfg.Burst)
+	s.w.Want = 64
+	s.w.Exchange(dpdk.OpStock | dpdk.OpRx) // reads the clock; what is received is looked at by the first turn
+	s.tsc0 = s.w.TSC
+	s.initNeighbours()
+	return s
+}
+
+// clock turns cycles into ns since the stack was made.
+func (s *Stack) clock(tsc uint64) int64 {
+	hi, lo := bits.Mul64(tsc-s.tsc0, s.nsPerHz)
+	return int64(hi<<32 | lo>>32)
+}
+
+// Addr is the stack's own IPv4 address.
+func (s *Stack) Addr() uint32 { return s.addr }
+
+// Do runs f on the worker and returns when it is done.
+func (s *Stack) Do(f func()) { s.do(f) }
+
+// worker state, read by the application
+type turnState struct {
+	running atomic.Bool // a worker runs Turn: commands go through the ring
+	stop    atomic.Bool
+	done    chan struct{}
+}
+
+// Run is the worker: turns without end, until Stop. With yield the thread gives its CPU away when a turn had nothing
+// to do. The caller has locked the goroutine to its thread, and pinned and registered that as it likes.
+func (s *Stack) Run(yield bool) {
+	op := dpdk.Op(0)
+	for !s.turns.stop.Load() {
+		if s.turn(op) {
+			op = 0
+		} else if yield {
+			op = dpdk.OpYield
+		}
+	}
+	s.turns.running.Store(false)
+	close(s.turns.done)
+}
+
+// Start announces that Run is about to be called on another thread.
+func (s *Stack) Start() {
+	s.turns.done = make(chan struct{})
+	s.turns.running.Store(true)
+}
+
+// Stop ends Run and waits for it.
+func (s *Stack) Stop() {
+	if !s.turns.running.Load() {
+		return
+	}
+	s.turns.stop.Store(true)
+	<-s.turns.done
+	s.turns.stop.Store(false)
+}
+
+// Now is the worker's time, as of its last turn. Worker only.
+func (s *Stack) Now() time.Duration { return time.Duration(s.now) }
+
+// rand is a number that need not be hard to guess twice: SipHash of a counter, under the stack's secret. Worker only.
+func (s *Stack) rand() uint64 {
+	s.rng++
+	return siphash(s.sec[2], s.sec[3], s.rng, 0)
+}

@@ -1,0 +1,203 @@
+package stack
+
+import (
+	"ndpip/dpdk"
+	"ndpip/tcp"
+)
+
+// Marks in Conn.Linked.
+const (
+	inTable uint8 = 1 << iota
+	inBurst
+	inAgain
+	ownPort // the local port was chosen for this connection
+)
+
+// Turn is one turn of the stack: receive a burst, feed each frame to its connection, do what the application asked
+// for and what the timers say, then act once per connection (publish, acknowledge, release), and send. It returns
+// whether there was anything to do.
+//
+// With a worker it is the body of the worker's loop; without one the application's thread calls it; in tests it is
+// called step by step.
+func (s *Stack) Turn() bool { return s.turn(0) }
+
+func (s *Stack) turn(op dpdk.Op) bool {
+	s.w.Exchange(op | dpdk.OpFree | dpdk.OpStock | dpdk.OpRx)
+	s.now = s.clock(s.w.TSC)
+	n := s.w.NRx
+	for i := range s.w.Rx[:n&(2*dpdk.RxCap-1)] {
+		s.input(&s.w.Rx[i])
+	}
+	s.last = nil
+	if len(s.again) > 0 {
+		s.touchAgain()
+	}
+	s.count.RxFrames += uint64(n)
+	busy := n > 0
+	if s.attend() {
+		busy = true
+	}
+	if s.commands() {
+		busy = true
+	}
+	s.wheel.advance(s.now, s.fire)
+	s.tickNeighbours()
+	s.settle()
+	s.helpApp()
+	return busy
+}
+
+// flush hands the worker's frames to the port. What the port refuses stays for the next turn; when too much is
+// waiting, the oldest is dropped as a full queue would: all of it is either repeated by the peer or by a timer.
+func (s *Stack) flush() {
+	s.w.Exchange(dpdk.OpTx | dpdk.OpFree | dpdk.OpStock)
+	if s.w.TxRoom() >= dpdk.TxCap/2 {
+		return
+	}
+	drop := uint32(dpdk.TxCap / 4)
+	for i := range s.w.Tx[:drop] {
+		s.w.Release(s.w.Tx[i].Handle)
+	}
+	s.w.NTx = uint32(copy(s.w.Tx[:], s.w.Tx[drop:s.w.NTx]))
+	s.count.TxDropped += uint64(drop)
+}
+
+// touch puts a connection on the list of this turn.
+func (s *Stack) touch(c *tcp.Conn) {
+	if c.Linked&inBurst == 0 {
+		c.Linked |= inBurst
+		s.touched = append(s.touched, c)
+	}
+}
+
+// attend looks at the connections that the application has sent on from idle, or read from.
+func (s *Stack) attend() bool {
+	any := false
+	for {
+		id, ok := s.attn.Pop()
+		if !ok {
+			return any
+		}
+		any = true
+		c := s.conns.at(id)
+		c.Attn.Store(0) // before Sent looks: what the application does from here on is announced anew
+		if c.State() != tcp.Closed {
+			c.Sent(&s.cfg.TCP, s.now)
+			s.touch(c)
+		}
+	}
+}
+
+// fire is the expiry of a connection's timer.
+func (s *Stack) fire(id uint32) {
+	c := s.conns.at(id)
+	c.TimerAt = 0
+	c.Timer(&s.cfg.TCP, s.now)
+	s.touch(c)
+}
+
+// settle does what is left to do for the connections that were touched, and sends.
+func (s *Stack) settle() {
+	if len(s.touched) > 0 {
+		s.finishAll()
+	}
+	if s.w.NTx > 0 {
+		s.flush()
+	}
+}
+
+func (s *Stack) finishAll() {
+	// Acting on one connection may touch another (a listener's child), so the list is read to its end as it grows.
+	for i := 0; i < len(s.touched); i++ {
+		c := s.touched[i]
+		c.Linked &^= inBurst
+		s.finish(c)
+	}
+	s.touched = s.touched[:0]
+}
+
+// retry brings a connection back in the next turn: there was no buffer for one of its frames.
+func (s *Stack) retry(c *tcp.Conn) {
+	s.count.NoBuffer++
+	if c.Linked&inAgain == 0 {
+		c.Linked |= inAgain
+		s.again = append(s.again, c)
+	}
+}
+
+func (s *Stack) touchAgain() {
+	for _, c := range s.again {
+		c.Linked &^= inAgain
+		s.touch(c)
+	}
+	s.again = s.again[:0]
+}
+
+// finish does what a turn has left to do for a connection.
+func (s *Stack) finish(c *tcp.Conn) {
+	p := c.Pending()
+	if p == 0 {
+		return
+	}
+	if p&tcp.PendAcked != 0 {
+		s.releaseAcked(c)
+	}
+	if p&(tcp.PendAck|tcp.PendRead|tcp.PendWrite|tcp.PendAcked|tcp.PendRtx|tcp.PendOpen|tcp.PendGone|tcp.PendSyn|tcp.PendTimer) != 0 {
+		c.Publish(s.now)
+		p = c.Pending()
+	}
+	var left tcp.Pend // what could not be done for want of a buffer
+	if p&tcp.PendSyn != 0 && !s.sendSyn(c) {
+		left |= tcp.PendSyn
+	}
+	if p&tcp.PendRtx != 0 {
+		if !s.resend(c) {
+			left |= tcp.PendRtx
+		}
+	} else if p&tcp.PendAck != 0 && c.State().Synchronized() && !s.sendAck(c) {
+		left |= tcp.PendAck
+	}
+	if p&tcp.PendProbe != 0 && !s.sendProbe(c) {
+		left |= tcp.PendProbe
+	}
+	if p&tcp.PendRst != 0 && !s.sendRst(c) {
+		left |= tcp.PendRst
+	}
+	if p&tcp.PendTimer != 0 {
+		if at := c.NextTimer(); at != 0 && (c.TimerAt == 0 || at < c.TimerAt) {
+			c.TimerAt = at
+			s.wheel.arm(c.ID, at)
+		}
+	}
+	if p&tcp.PendOpen != 0 {
+		s.opened(c)
+	}
+	if w := tcp.Pend(c.Watch.Load()); w != 0 && p&(w|tcp.PendOpen) != 0 {
+		s.wake(&c.Ready, c.Stream)
+	}
+	if left != 0 {
+		c.Clear(^(left | p&tcp.PendGone))
+		s.retry(c)
+		return
+	}
+	c.Clear(^left)
+	if p&tcp.PendGone != 0 {
+		s.release(c)
+	}
+}
+
+// releaseAcked gives back the buffers that the peer has acknowledged.
+func (s *Stack) releaseAcked(c *tcp.Conn) {
+	for {
+		free := s.w.Free[min(s.w.NFree, dpdk.FreeCap):]
+		if len(free) == 0 {
+			s.w.Exchange(dpdk.OpFree)
+			continue
+		}
+		n := tcp.PopAcked(c, free)
+		s.w.NFree += uint32(n)
+		if n < len(free) {
+			return
+		}
+	}
+}

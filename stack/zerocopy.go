@@ -1,0 +1,171 @@
+package stack
+
+import (
+	"syscall"
+
+	"ndpip/dpdk"
+	"ndpip/stack/wire"
+	"ndpip/tcp"
+	"ndpip/udp"
+)
+
+// Zero copy: the application fills buffers of the port, and reads from them. A frame here describes the payload alone;
+// the room for the headers lies in front of it.
+
+// AllocBufs takes empty buffers from the transmit pool. Each frame's Addr is where the payload starts, Len the room.
+func (s *Stack) AllocBufs(f []dpdk.Frame) (n int) {
+	a := &s.app
+	a.lock.lock()
+	for n < len(f) && s.fill(1) {
+		b, _ := a.lane.Take()
+		b.Addr += hdrLen
+		b.Len -= hdrLen
+		f[n] = b
+		n++
+	}
+	a.lock.unlock()
+	return n
+}
+
+// FreeBufs gives buffers back: allocated and not sent, or received.
+func (s *Stack) FreeBufs(f []dpdk.Frame, received bool) {
+	a := &s.app
+	a.lock.lock()
+	for i := range f {
+		a.lane.Release(f[i].Handle)
+	}
+	if a.lane.NFree >= 32 {
+		a.lane.Exchange(dpdk.OpFree)
+	}
+	if received {
+		a.consumed.Add(uint64(len(f)))
+	}
+	a.lock.unlock()
+}
+
+// SendBufs sends each buffer as one segment and takes it over, as many as the peer's window takes whole. The others
+// stay the caller's, unaltered. Errors: EMSGSIZE if the first is longer than a segment may be, EAGAIN if none was taken.
+func (s *Stack) SendBufs(c *tcp.Conn, f []dpdk.Frame) (n int, e syscall.Errno) {
+	if e = Sendable(c); e != 0 || len(f) == 0 {
+		return 0, e
+	}
+	a := &s.app
+	a.lock.lock()
+	for n < len(f) {
+		k, err := s.sendBufs(c, f[n:min(len(f), n+burstMax)])
+		n += k
+		if k == 0 || err != 0 || a.lane.NTx > 0 {
+			e = err
+			break
+		}
+	}
+	a.lock.unlock()
+	switch {
+	case n > 0:
+		return n, 0
+	case e == 0:
+		e = syscall.EAGAIN
+	}
+	return 0, e
+}
+
+func (s *Stack) sendBufs(c *tcp.Conn, f []dpdk.Frame) (n int, e syscall.Errno) {
+	l := &s.app.lane
+	if l.NTx > 0 && !s.drainApp() {
+		return 0, 0
+	}
+	room, nxt, _ := c.Room()
+	f = f[:s.txEntries(c, uint32(len(f)))]
+	ack, wnd := c.AckWord()
+	tail, seq := c.TxTail(), nxt
+	for n < len(f) {
+		b := &f[n]
+		if b.Len > uint32(c.SndMSS) {
+			e = syscall.EMSGSIZE
+			break
+		}
+		if b.Len > room-uint32(seq-nxt) {
+			break
+		}
+		if b.Len == 0 { // nothing to send, but the buffer was handed over
+			l.Release(b.Handle)
+			n++
+			continue
+		}
+		flags := tcp.ACK
+		if n == len(f)-1 {
+			flags |= tcp.PSH
+		}
+		var sum uint64
+		w := wordsAt(b.Addr - hdrLen)
+		first := w[6] >> 48
+		if s.txSum == sumSoft {
+			sum = wire.Sum(b.Bytes(), 0)
+		}
+		headers(w, &c.Hdr, seq, ack, 5, flags, wnd, int(b.Len), s.txSum, sum)
+		w[6] |= first << 48
+		c.PutTx(tail, uintptr(b.Handle), b.Addr, int(b.Len))
+		tail++
+		l.Queue(dpdk.Frame{Handle: b.Handle, Addr: b.Addr - hdrLen, Len: hdrLen + b.Len,
+			Flags: dpdk.TxRetain | s.txFlags(dpdk.TxTCPSum)})
+		seq += tcp.Seq(b.Len)
+		n++
+	}
+	if seq == nxt {
+		if n == 0 && e == 0 && room == 0 && c.Closed() {
+			s.attention(c)
+		}
+		return n, e
+	}
+	if c.Commit(nxt, seq, tail) {
+		s.attention(c)
+	}
+	s.app.txPayload += uint64(seq - nxt)
+	s.app.txSegments += uint64(l.NTx)
+	s.drainApp()
+	return n, e
+}
+
+// RecvBufs takes received buffers off the ring: at the end of the stream 0 and no error, EAGAIN if there is nothing.
+// The window opens as they are taken. The first may be the rest of a buffer that Recv has begun.
+func (s *Stack) RecvBufs(c *tcp.Conn, f []dpdk.Frame) (n int, e syscall.Errno) {
+	head, cnt := c.Unread()
+	if cnt == 0 {
+		if cnt, e = s.nothing(c); cnt == 0 {
+			return 0, e
+		}
+	}
+	var bytes uint32
+	for n < len(f) && cnt > 0 {
+		e := c.RxAt(head)
+		f[n] = dpdk.Frame{Handle: dpdk.Handle(e.Handle), Addr: e.Addr() + uintptr(c.RxOff), Len: uint32(e.Len()) - c.RxOff}
+		c.RxOff = 0
+		bytes += f[n].Len
+		n++
+		head++
+		cnt--
+	}
+	s.app.rxPayload.Add(uint64(bytes))
+	if c.Consumed(head, bytes) {
+		s.app.lock.lock()
+		s.attention(c)
+		s.app.lock.unlock()
+	}
+	return n, 0
+}
+
+// RecvUDPBufs is RecvBufs for datagrams.
+func (s *Stack) RecvUDPBufs(u *udp.Sock, f []dpdk.Frame) (n int, e syscall.Errno) {
+	for n < len(f) {
+		d, ok := u.Take()
+		if !ok {
+			break
+		}
+		f[n] = dpdk.Frame{Handle: dpdk.Handle(d.Handle), Addr: d.Addr(), Len: uint32(d.Len())}
+		n++
+	}
+	if n == 0 {
+		return 0, syscall.EAGAIN
+	}
+	return n, 0
+}

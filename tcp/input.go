@@ -1,0 +1,252 @@
+package tcp
+
+// Verdict says what became of a segment.
+type Verdict uint8
+
+// The verdicts. Without Kept the caller releases the buffer.
+const (
+	Done    Verdict = 0         // nothing more to do than what Pending says
+	Kept    Verdict = 1 << iota // the payload lies in the receive ring now
+	Refuse                      // answer with the RST that RFC 9293 3.10.7.1 gives for this segment
+	Reopen                      // a new SYN for a connection in TIME-WAIT: release it and treat the segment as new
+	NoStage                     // the payload needs a gathering buffer: SetStage, and feed the segment again
+	NoRing                      // the payload needs a receive ring: give the connection one and feed the segment again
+	Bad                         // unacceptable; counted by the caller
+)
+
+// Input is segment arrival (RFC 9293 3.10.7) for a connection that exists. now is in ns.
+//
+// It changes the connection and adds to Pending; the caller acts on that once the burst is through, so a burst costs
+// one ACK and one publication per connection, not one per segment.
+func (c *Conn) Input(p *Params, now int64, s *Segment) Verdict {
+	// The fast path: nothing but ACK and PSH, and the very next byte.
+	if s.Flags&^PSH == ACK && s.Seq == c.rcvNxt && c.state == Established {
+		if wnd := uint32(s.Wnd) << c.SndShift; s.Ack != c.sndUna || wnd != c.sndWnd || wnd == 0 {
+			if v := c.inputAck(p, now, s); v != Done {
+				return v
+			}
+		}
+		if s.Len == 0 {
+			return Done
+		}
+		return c.inputText(s)
+	}
+	return c.inputSlow(p, now, s)
+}
+
+func (c *Conn) inputSlow(p *Params, now int64, s *Segment) Verdict {
+	switch c.state {
+	case Closed:
+		return Refuse
+	case SynSent:
+		return c.inputSynSent(p, now, s)
+	case SynReceived, Established, FinWait1, FinWait2, CloseWait, Closing, LastAck, TimeWait:
+	}
+
+	// A new incarnation may follow TIME-WAIT at once if its sequence numbers are higher (RFC 9293 3.10.7.4, MAY-2).
+	if c.state == TimeWait && s.Flags&(SYN|RST|ACK) == SYN && c.rcvNxt.Less(s.Seq) {
+		return Reopen
+	}
+	// A repeated SYN means that our SYN and ACK was lost.
+	if c.state == SynReceived && s.Flags&(SYN|RST|ACK) == SYN && s.Seq == c.irs {
+		c.pend |= PendSyn
+		return Done
+	}
+	if c.state == SynReceived && c.flags&active != 0 && s.Flags&(SYN|ACK) == SYN|ACK && s.Seq == c.irs {
+		// Simultaneous open: the peer's SYN and ACK carries the ACK of our SYN.
+		if s.Ack == c.iss+1 {
+			return c.inputSynReceived(p, now, s)
+		}
+	}
+
+	if !c.acceptable(s) {
+		return c.unacceptable(p, now, s)
+	}
+	if s.Flags&RST != 0 {
+		return c.inputRst(now, s)
+	}
+	// A SYN in the window of a synchronized connection is answered, not obeyed (RFC 5961 4.2).
+	if s.Flags&SYN != 0 {
+		c.challengeAck(now)
+		return Bad
+	}
+	if s.Flags&ACK == 0 {
+		return Bad
+	}
+	if c.state == SynReceived {
+		if v := c.inputSynReceived(p, now, s); v != Done {
+			return v
+		}
+	} else if v := c.inputAck(p, now, s); v != Done {
+		return v
+	}
+	if c.state == Closed {
+		return Done
+	}
+	if s.Len == 0 && s.Flags&FIN == 0 {
+		return Done
+	}
+	return c.inputTextSlow(p, now, s)
+}
+
+// acceptable is the test of RFC 9293 3.4. A segment at RCV.NXT passes even when the window is closed, for the sake of
+// its ACK, RST or FIN; its text does not get in then.
+func (c *Conn) acceptable(s *Segment) bool {
+	if s.Seq == c.rcvNxt {
+		return true
+	}
+	wnd := uint32(c.rcvNxt.Size(c.rcvAdv))
+	n := s.seqLen()
+	if n == 0 {
+		return s.Seq.InWindow(c.rcvNxt, wnd)
+	}
+	return s.Seq.InWindow(c.rcvNxt, wnd) || (s.Seq+Seq(n-1)).InWindow(c.rcvNxt, max(wnd, 1))
+}
+
+func (c *Conn) unacceptable(p *Params, now int64, s *Segment) Verdict {
+	if s.Flags&RST != 0 {
+		return Bad
+	}
+	if c.state == TimeWait {
+		// The peer did not get our last ACK: it is sent again and the wait starts anew (RFC 9293 3.10.7.4).
+		if s.Flags&FIN != 0 {
+			c.pend |= PendAck
+		} else {
+			c.challengeAck(now)
+		}
+		return Bad
+	}
+	if s.Flags&SYN == 0 && s.Flags&ACK != 0 && c.state != SynReceived && c.sndUna.Less(s.Ack) && s.Ack.LessEq(c.sndNxt()) && s.Seq.Less(c.rcvNxt) {
+		// An old segment may still carry the newest ACK: a resend after our ACK was lost.
+		c.advance(p, now, s.Ack)
+	}
+	if s.seqLen() > 0 && s.Flags&SYN == 0 {
+		c.pend |= PendAck // a resend, or beyond the window: the peer needs to know where we are
+	} else {
+		c.challengeAck(now)
+	}
+	return Bad
+}
+
+// inputRst obeys an RST only at RCV.NXT; elsewhere in the window it is challenged (RFC 5961 3.2).
+func (c *Conn) inputRst(now int64, s *Segment) Verdict {
+	if s.Seq != c.rcvNxt {
+		c.challengeAck(now)
+		return Bad
+	}
+	switch c.state {
+	case SynReceived:
+		c.die(Refused)
+	case TimeWait, Closing, LastAck:
+		c.die(NoReason)
+	case Established, FinWait1, FinWait2, CloseWait, Closed, SynSent:
+		c.die(ResetByPeer)
+	}
+	return Done
+}
+
+// challengeAck sends an ACK that makes an honest peer show the right numbers; at most 10 a second per connection, so
+// that an attacker gains no amplifier and learns nothing from a shared budget (RFC 5961 7, CVE-2016-5696).
+func (c *Conn) challengeAck(now int64) {
+	const perSecond = 10
+	if now-c.challengeAt >= 1e9 {
+		c.challengeAt, c.challenges = now, 0
+	}
+	if c.challenges < perSecond {
+		c.challenges++
+		c.pend |= PendAck
+	}
+}
+
+// inputText takes the payload of the segment at RCV.NXT in ESTABLISHED.
+func (c *Conn) inputText(s *Segment) Verdict {
+	n := s.Len
+	if room := uint32(c.rcvNxt.Size(c.rcvAdv)); n > room {
+		n = room
+	}
+	c.pend |= PendAck
+	if c.rxBase == 0 && n != 0 {
+		return NoRing
+	}
+	if n == 0 {
+		return Bad
+	}
+	if used := c.rxNext - uint32(c.usr.Load()); used > c.rxMask/2 || c.stageLen != 0 {
+		return c.inputCrowded(s, n, used)
+	}
+	c.pushRx(s.Handle, s.Addr, n)
+	c.rcvNxt += Seq(n)
+	return Kept
+}
+
+// inputTextSlow takes text and FIN in the states that have any, with what lies before RCV.NXT cut off.
+func (c *Conn) inputTextSlow(p *Params, now int64, s *Segment) Verdict {
+	switch c.state {
+	case Established, FinWait1, FinWait2:
+	case CloseWait, Closing, LastAck:
+		c.pend |= PendAck // the FIN, or text before it, once more
+		return Done
+	case TimeWait:
+		c.pend |= PendAck
+		if s.Flags&FIN != 0 {
+			c.ageAt = now + p.TimeWait
+			c.pend |= PendTimer
+		}
+		return Done
+	case Closed, SynSent, SynReceived:
+		return Done
+	}
+	t := *s
+	if d := s.Seq.Size(c.rcvNxt); d > 0 {
+		if uint32(d) > t.Len { // d is at most Len+1, the FIN counted: the segment is acceptable
+			c.pend |= PendAck
+			return Done
+		}
+		t.Seq, t.Addr, t.Len = c.rcvNxt, t.Addr+uintptr(d), t.Len-uint32(d)
+	}
+	if t.Seq != c.rcvNxt {
+		c.pend |= PendAck // a gap: there is no reorder queue, the sender goes back to here
+		return Bad
+	}
+	if t.Len > 0 && c.flags&orphan != 0 {
+		// Nobody is left to read it (RFC 1122 4.2.2.13, RFC 2525 2.17).
+		c.abort()
+		return Bad
+	}
+	v := Done
+	if t.Len > 0 {
+		if v = c.inputText(&t); v != Kept && v != Done {
+			return v
+		}
+	}
+	if s.Flags&FIN != 0 && c.rcvNxt == t.Seq+Seq(t.Len) {
+		c.inputFin(p, now)
+	}
+	return v
+}
+
+// inputFin is the eighth step of RFC 9293 3.10.7.4.
+func (c *Conn) inputFin(p *Params, now int64) {
+	c.rcvNxt++
+	if c.rcvAdv.Less(c.rcvNxt) {
+		c.rcvAdv = c.rcvNxt // a FIN gets in even when the window is closed: it takes no buffer
+	}
+	c.flags |= finRcvd
+	c.pend |= PendAck | PendRead | pendPublish
+	switch c.state {
+	case Established:
+		c.setState(CloseWait)
+	case FinWait1:
+		c.setState(Closing) // our FIN is not acknowledged, or inputAck would have moved on
+	case FinWait2:
+		c.enterTimeWait(p, now)
+	case Closed, SynSent, SynReceived, CloseWait, Closing, LastAck, TimeWait:
+	}
+}
+
+func (c *Conn) enterTimeWait(p *Params, now int64) {
+	c.setState(TimeWait)
+	c.rtoAt = 0
+	c.ageAt = now + p.TimeWait
+	c.pend |= PendTimer
+}

@@ -1,0 +1,81 @@
+package tcp
+
+// AckSeq is the sequence number of a pure ACK: SND.NXT, but not beyond what the peer's window has let us send.
+func (c *Conn) AckSeq() Seq {
+	nxt := c.sndNxt()
+	if c.held.Load() != 0 && c.sndUna.LessEq(c.heldFrom) {
+		return c.heldFrom // what is held was never sent
+	}
+	return nxt
+}
+
+// SynNumbers are ISS and RCV.NXT, for the SYN.
+func (c *Conn) SynNumbers() (iss, rcvNxt Seq) { return c.iss, c.rcvNxt }
+
+// RstNumbers are the numbers of an RST that the peer accepts.
+func (c *Conn) RstNumbers() (seq, ack Seq) { return c.AckSeq(), c.rcvNxt }
+
+// Probe is what a probe carries: the byte at addr, or the FIN, at seq = SND.UNA. When nothing waits, ok is false and
+// seq is the number before SND.UNA.
+func (c *Conn) Probe() (addr uintptr, seq Seq, fin, ok bool) {
+	if c.outstanding() == 0 {
+		return 0, c.sndUna - 1, false, false
+	}
+	if c.finAt(c.sndUna) {
+		return 0, c.sndUna, true, true
+	}
+	i, at := c.txNext, c.txSeq
+	for e := c.txAt(i); ; e = c.txAt(i) {
+		if end := at + Seq(e.Len()); c.sndUna.Less(end) {
+			return e.Addr() + uintptr(at.Size(c.sndUna)), c.sndUna, false, true
+		} else {
+			i, at = i+1, end
+		}
+	}
+}
+
+// finAt says whether our FIN takes the unit at seq.
+func (c *Conn) finAt(seq Seq) bool { return c.fin.Load() != 0 && seq+1 == c.sndNxt() }
+
+// NextResend is the next segment of go-back-N: n bytes at addr, or the FIN. ok is false when all up to rtxEnd are
+// sent or the window ends.
+func (c *Conn) NextResend() (addr uintptr, n int, seq Seq, fin, ok bool) {
+	if c.flags&rtxOn == 0 || !c.rtxNxt.Less(c.rtxEnd) {
+		return 0, 0, 0, false, false
+	}
+	seq = c.rtxNxt
+	wnd := int(int32(c.sndUna+Seq(c.sndWnd)) - int32(seq))
+	if wnd <= 0 {
+		return 0, 0, 0, false, false
+	}
+	if c.finAt(seq) {
+		return 0, 0, seq, true, true
+	}
+	if c.rtxSeq.Less(c.txSeq) {
+		c.rtxIdx, c.rtxSeq = c.txNext, c.txSeq // the cursor has been overtaken by acknowledgements
+	}
+	tail := uint32(c.snd.Load())
+	for c.rtxIdx != tail {
+		e := c.txAt(c.rtxIdx)
+		end := c.rtxSeq + Seq(e.Len())
+		if seq.Less(end) {
+			d := c.rtxSeq.Size(seq)
+			n = min(e.Len()-int(d), wnd)
+			return e.Addr() + uintptr(d), n, seq, false, true
+		}
+		c.rtxIdx, c.rtxSeq = c.rtxIdx+1, end
+	}
+	return 0, 0, 0, false, false
+}
+
+// Resent moves on after NextResend's segment was sent.
+func (c *Conn) Resent() {
+	_, n, _, fin, ok := c.NextResend()
+	switch {
+	case !ok:
+	case fin:
+		c.rtxNxt++
+	default:
+		c.rtxNxt += Seq(n)
+	}
+}

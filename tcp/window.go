@@ -1,0 +1,88 @@
+package tcp
+
+// opens is the receiver's silly window avoidance (RFC 9293 3.8.6.2.2): a window update is worth a segment when it
+// opens the window by at least min(MSS, half the buffer), and when the peer has less than half of it left: in a steady
+// flow the ACKs of data carry the window, and a further update for each read would only cost.
+func opens(read, nxt, adv Seq, buf uint32, mss uint32) bool {
+	gain := adv.Size(read + Seq(buf))
+	if gain <= 0 || uint32(gain) < min(mss, buf/2) {
+		return false
+	}
+	return uint32(nxt.Size(adv)) <= buf/2
+}
+
+func (c *Conn) windowOpened() bool {
+	return c.state >= Established && c.state <= FinWait2 &&
+		opens(Seq(c.usr.Load()>>32), c.rcvNxt, c.rcvAdv, c.RcvBuf, uint32(c.rcvMSS))
+}
+
+// window gives the window field to advertise and moves the right edge. The edge never moves left (RFC 9293 3.8.6),
+// and moves right only by what is worth telling.
+func (c *Conn) window() uint16 {
+	edge := c.rcvAdv
+	if e := Seq(c.usr.Load()>>32) + Seq(c.RcvBuf); edge.Size(e) >= int32(min(uint32(c.rcvMSS), c.RcvBuf/2)) {
+		edge = e
+	}
+	wnd := uint32(max(c.rcvNxt.Size(edge), 0))
+	field := wnd >> c.RcvShift
+	if got := c.rcvNxt + Seq(field<<c.RcvShift); got.Less(c.rcvAdv) {
+		field++ // rounding down would move the edge left (RFC 7323 2.4)
+	}
+	field = min(field, 65535)
+	if got := c.rcvNxt + Seq(field<<c.RcvShift); c.rcvAdv.Less(got) {
+		c.rcvAdv = got
+	}
+	return uint16(field)
+}
+
+// SynWindow is the window of a SYN, which is never scaled (RFC 7323 2.2).
+func (c *Conn) SynWindow() uint16 { return uint16(min(c.RcvBuf, 65535)) }
+
+func (c *Conn) publishAck() {
+	c.ack.Store(pack(c.rcvNxt, uint32(c.window())))
+}
+
+// Publish shows the application what the burst has changed. The order matters: entries before rxTail, rxTail before
+// status (so that the end of stream is seen after all data), edge before the look at SND.NXT.
+func (c *Conn) Publish(now int64) {
+	if c.stageLen != 0 {
+		c.publishStage()
+	}
+	if c.pend&(PendRead|PendAck) != 0 {
+		if c.rxNext != c.rxTail.Load() {
+			c.rxTail.Store(c.rxNext)
+		}
+		if c.state.Synchronized() {
+			c.publishAck()
+		}
+	}
+	if c.pend&PendAcked != 0 && c.txNext != c.txHead.Load() {
+		c.txHead.Store(c.txNext)
+	}
+	if c.KeepIdle != 0 {
+		c.heardAt, c.KeepCnt = now, 0
+	}
+	if c.pend&pendPublish == 0 {
+		return
+	}
+	c.sendHeld()
+	right := c.sndUna + Seq(c.sndWnd)
+	if c.flags&rtxOn != 0 && c.rtxEnd.Less(right) {
+		right = c.rtxEnd
+	}
+	c.edge.Store(pack(c.sndUna, uint32(right)))
+	w := uint32(c.state) | uint32(c.reason)<<8
+	if c.flags&finRcvd != 0 && c.stageLen == 0 {
+		w |= statusEOF
+	}
+	if c.status.Load() != w {
+		c.status.Store(w)
+	}
+	// The application may have sent before it could see that everything was acknowledged, and so not have asked for
+	// the timer: either we see its SND.NXT here, or it sees our edge after it has stored SND.NXT.
+	if c.rtoAt == 0 && c.state.Synchronized() && c.outstanding() > 0 {
+		c.rtoAt = now + c.rto
+		c.pend |= PendTimer
+	}
+	c.pend &^= pendPublish
+}
