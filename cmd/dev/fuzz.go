@@ -11,25 +11,32 @@ import (
 // fuzzExecs finds the number of executions in the go command's progress lines.
 var fuzzExecs = regexp.MustCompile(`execs: (\d+) `)
 
+// fuzzBudget is the time that all fuzz targets have together, unless --fuzztime gives each its own.
+const fuzzBudget = 2 * time.Minute
+
 // fuzz gives each fuzz target its time. What it finds is written to the package's testdata/fuzz, where go test tries it
 // from then on.
 func (t *suite) fuzz() error {
-	if t.o.fuzzTime <= 0 {
+	begin := time.Now()
+	targets, err := t.fuzzTargets()
+	if t.ctx.Err() != nil {
+		return context.Cause(t.ctx)
+	}
+	if err != nil {
+		t.tally.check(t.d.out, "looking for fuzz targets", time.Since(begin), err, "")
+	}
+	if len(targets) == 0 {
 		return nil
 	}
-	targets, err := t.fuzzTargets()
-	if err != nil || len(targets) == 0 {
-		return err
-	}
 	each := t.o.fuzzTime
-	if each == 10*time.Second { // the default: keep to the budget
-		each = min(each, max(time.Second, t.o.fuzzBudget/time.Duration(len(targets))))
+	if each == 0 {
+		each = min(10*time.Second, max(time.Second, fuzzBudget/time.Duration(len(targets))))
 	}
 	for _, target := range targets {
 		begin := time.Now()
 		name := strings.TrimPrefix(target.pkg, "ndpip/") + "." + target.test
 		execs := 0
-		j := t.d.goJob(each+3*time.Minute, "test", "-run=^$", "-fuzz=^"+target.test+"$", "-fuzztime="+each.String(), target.pkg)
+		j := t.d.goJob(each+3*time.Minute, "test", "-run=^$", "-fuzz=^"+target.test+"$", "-fuzztime="+each.String(), "-fuzzminimizetime=3s", target.pkg)
 		j.line = func(s string) {
 			if m := fuzzExecs.FindStringSubmatch(s); m != nil {
 				execs, _ = strconv.Atoi(m[1])

@@ -15,22 +15,20 @@ import (
 
 // testOptions are the options of the verb test.
 type testOptions struct {
-	fuzzTime   time.Duration
-	fuzzBudget time.Duration
-	only       string
-	run        string
+	fuzzTime time.Duration
+	only     string
+	run      string
 }
 
-// testLimit is the end of a test run that hangs.
+// testLimit is the end of a test run that hangs. With --fuzztime a run takes as long as it takes.
 const testLimit = 14 * time.Minute
 
 func testVerb() verb {
 	var o testOptions
 	return verb{
-		name: "test", what: "everything: lints, tests, race detector, fuzzing, and as root once more without privilege", limit: testLimit,
+		name: "test", what: "everything: lints, tests, race detector, fuzzing, and as root once more without privilege",
 		flags: func(fs *flag.FlagSet) {
-			fs.DurationVar(&o.fuzzTime, "fuzztime", 10*time.Second, "`TIME` for each fuzz target (0: no fuzzing)")
-			fs.DurationVar(&o.fuzzBudget, "fuzzbudget", 2*time.Minute, "`TIME` for all fuzz targets together, when --fuzztime is not given")
+			fs.DurationVar(&o.fuzzTime, "fuzztime", 0, "`TIME` for each fuzz target (default: 10s, and "+fuzzBudget.String()+" for all)")
 			fs.StringVar(&o.only, "only", "", "`STEPS` to take, of "+strings.Join(stepNames(), ",")+" (default: all)")
 			fs.StringVar(&o.run, "run", "", "tests whose name matches this `REGEXP`, as for go test (no fuzzing, no lints)")
 		},
@@ -100,6 +98,11 @@ func (d *dev) test(ctx context.Context, o testOptions) error {
 	}
 	if err := d.setUp(ctx, needs); err != nil {
 		return err
+	}
+	if o.fuzzTime == 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, testLimit, fmt.Errorf("test did not end within %s", testLimit))
+		defer cancel()
 	}
 	t := &suite{ctx: ctx, d: d, o: o, tally: &tally{}, skips: skips, huge: d.takeHugepages()}
 	defer t.huge.giveBack()
@@ -228,7 +231,7 @@ func (t *suite) asUser() error {
 	if err := t.d.run(t.ctx, t.d.goJob(2*time.Minute, "build", "-o", filter, "cmd/test2json")); err != nil {
 		return err
 	}
-	pkgs, err := t.d.output(t.ctx, t.d.goJob(time.Minute, "list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}", "./..."))
+	pkgs, err := t.d.output(t.ctx, t.d.goJob(time.Minute, "list", "-e", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}", "./..."))
 	if err != nil {
 		return err
 	}
