@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -85,6 +86,9 @@ func (d *dev) seeBuild(ctx context.Context) []finding {
 				f.have = "missing"
 			}
 			f.get = "apt-get install -y --no-install-recommends " + strings.Join(n.pkgs, " ")
+			if n.name == needDrivers.name && !needDPDK.ok(ctx, d) {
+				f.get = "they come with libdpdk-dev"
+			}
 		}
 		out = append(out, f)
 	}
@@ -228,7 +232,10 @@ func seeNICs() []finding {
 		addr := filepath.Base(dir)
 		f := finding{what: "NIC", good: driver == "vfio-pci" || driver == "mlx5_core" || driver == "mlx4_core",
 			have: fmt.Sprintf("%s (%s:%s), bound to %s", addr, readText(filepath.Join(dir, "vendor")), readText(filepath.Join(dir, "device")), driver)}
-		if !f.good {
+		switch {
+		case carriesDefaultRoute(dir):
+			f.get = "leave it to the kernel: this machine's default route goes through it"
+		case !f.good:
 			f.get = "to use it from DPDK, and no longer from the kernel: dpdk-devbind.py -b vfio-pci " + addr
 		}
 		out = append(out, f)
@@ -237,6 +244,23 @@ func seeNICs() []finding {
 		out = append(out, finding{what: "NIC", have: "none on PCI", get: "virtual ports (memif, tap, af_packet, af_xdp) work without"})
 	}
 	return out
+}
+
+// carriesDefaultRoute says whether the kernel's default route leaves through an interface of this PCI device.
+func carriesDefaultRoute(device string) bool {
+	var names []string
+	for _, pattern := range []string{"net/*", "*/net/*"} { // virtio has a level in between
+		found, _ := filepath.Glob(filepath.Join(device, pattern))
+		for _, path := range found {
+			names = append(names, filepath.Base(path))
+		}
+	}
+	for line := range strings.Lines(readText("/proc/net/route")) {
+		if f := strings.Fields(line); len(f) > 2 && f[1] == "00000000" && slices.Contains(names, f[0]) {
+			return true
+		}
+	}
+	return false
 }
 
 // seeKernelPorts says which ports to the kernel can be had.
