@@ -25,6 +25,7 @@ type Config struct {
 	Offload  dpdk.Flags // checksums that the port fills in on transmit: TxIPSum, TxTCPSum, TxUDPSum
 
 	RcvBuf, SndBuf int // defaults of SO_RCVBUF and SO_SNDBUF, in bytes
+	WinScale       int // scale of the window that is offered; 0 or less: from RcvBuf
 	MaxRing        int // most entries of a connection's ring; 0: 4096. A window of many segments needs more
 	TCP            tcp.Params
 

@@ -21,13 +21,12 @@ func (s *Stack) connect(lport uint16, raddr uint32, rport uint16, o Options, str
 	}
 	k := key{s.addr, raddr, lport, rport}
 	least := tcp.Seq(0)
-	chosen := lport == 0
-	if chosen {
-		p, ok := s.choosePort(raddr, rport)
-		if !ok {
+	ref := uint32(0)
+	if lport == 0 {
+		var ok bool
+		if k.lport, ref, ok = s.ports.choose(raddr, rport, o.ReuseAddr); !ok {
 			return nil, syscall.EADDRNOTAVAIL
 		}
-		k.lport = p
 	}
 	if id := s.table.get(k); id != 0 {
 		// A connection in TIME-WAIT gives way to a new one whose numbers lie above (RFC 9293 3.10.7.4).
@@ -47,7 +46,9 @@ func (s *Stack) connect(lport uint16, raddr uint32, rport uint16, o Options, str
 		u.ISS = least
 	}
 	c.Open(&s.cfg.TCP, &u)
-	c.Linked |= ownPort
+	if c.PortRef = ref; ref == 0 {
+		s.holdPort(c, o.ReuseAddr)
+	}
 	mac, ok, dead := s.neighbour(hop)
 	s.join(c, &o, mac)
 	switch {
@@ -83,3 +84,36 @@ func (s *Stack) unreachableHop(hop uint32) {
 	}
 	delete(s.awaiting, hop)
 }
+
+// holdPort keeps a local port that was bound in use as long as the connection has it.
+func (s *Stack) holdPort(c *tcp.Conn, reuse bool) {
+	s.ports.hold(c.Lport, reuse)
+	c.Linked |= heldPort
+	if reuse {
+		c.Linked |= reusePort
+	}
+}
+
+// freePort ends the connection's use of its local port.
+func (s *Stack) freePort(c *tcp.Conn) {
+	s.ports.drop(c.PortRef)
+	c.PortRef = 0
+	if c.Linked&heldPort != 0 {
+		c.Linked &^= heldPort
+		s.ports.release(c.Lport, c.Linked&reusePort != 0)
+	}
+}
+
+// Bind reserves a local TCP port, 0 for a free one, and returns it. EADDRINUSE: it is in use, or all are.
+func (s *Stack) Bind(port uint16, reuse bool) (got uint16, e syscall.Errno) {
+	s.do(func() {
+		var ok bool
+		if got, ok = s.ports.bind(port, reuse); !ok {
+			e = syscall.EADDRINUSE
+		}
+	})
+	return got, e
+}
+
+// Unbind ends Bind; reuse is as it was then.
+func (s *Stack) Unbind(port uint16, reuse bool) { s.do(func() { s.ports.release(port, reuse) }) }

@@ -47,15 +47,15 @@ func (s *Stack) listener(addr uint32, port uint16) *Listener {
 }
 
 // Listen makes a listener on a port that Bind has reserved.
-func (s *Stack) Listen(addr uint32, port uint16, backlog int, o Options) (l *Listener, e syscall.Errno) {
+func (s *Stack) Listen(addr uint32, port uint16, backlog int, o Options, stream uint32) (l *Listener, e syscall.Errno) {
 	s.do(func() {
 		k := listenKey(addr, port)
-		if s.listeners[k] != nil {
+		if !s.ports.listen(port) {
 			e = syscall.EADDRINUSE
 			return
 		}
 		backlog = min(max(backlog, 1), 1<<16)
-		l = &Listener{Laddr: addr, Lport: port, opts: o, backlog: backlog, queue: ring.New[uint32](backlog)}
+		l = &Listener{Laddr: addr, Lport: port, opts: o, Stream: stream, backlog: backlog, queue: ring.New[uint32](backlog)}
 		s.nextList++
 		l.id = s.nextList
 		s.listeners[k], s.byID[l.id] = l, l
@@ -73,6 +73,7 @@ func (s *Stack) Unlisten(l *Listener) {
 	s.do(func() {
 		delete(s.listeners, listenKey(l.Laddr, l.Lport))
 		delete(s.byID, l.id)
+		s.ports.unlisten(l.Lport)
 		for {
 			id, ok := l.queue.Pop()
 			if !ok {
@@ -119,6 +120,7 @@ func (s *Stack) passiveOpen(l *Listener, k key, from MAC, seg *tcp.Segment) {
 		from = mac
 	}
 	c.Accept(&s.cfg.TCP, &u, s.now, seg)
+	s.holdPort(c, l.opts.ReuseAddr)
 	s.join(c, &l.opts, from)
 	s.touch(c)
 }
@@ -140,8 +142,8 @@ func (s *Stack) setup(o *Options, k key) tcp.Setup {
 		Laddr:  k.laddr, Raddr: k.raddr, Lport: k.lport, Rport: k.rport,
 	}
 	shift := uint8(0)
-	if o.WinScale > 0 {
-		shift = uint8(min(o.WinScale-1, 14))
+	if scale := max(o.WinScale-1, s.cfg.WinScale); o.WinScale > 0 || scale > 0 {
+		shift = uint8(min(scale, 14))
 		rcv = min(rcv, 65535<<shift)
 	} else {
 		for shift < 14 && rcv>>shift > 65535 {
@@ -210,6 +212,7 @@ func (s *Stack) unlink(c *tcp.Conn) {
 		if s.last == c {
 			s.last = nil
 		}
+		s.freePort(c)
 	}
 }
 

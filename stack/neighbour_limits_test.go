@@ -192,6 +192,38 @@ func TestNeighbourSnapshot(t *testing.T) {
 	assert.Equal(t, "?", get(2), "not known any more")
 }
 
+// Readers on other threads, for the race detector: what they see is whole, one of the two addresses.
+func TestNeighbourReaders(t *testing.T) {
+	b := newNeighBench(t, 0)
+	b.do("request 2")
+	b.n.publish(b.now)
+	_, ref, _ := b.n.resolve(testNet|2, b.now, &b.out)
+	stop, bad := make(chan struct{}), make(chan bool)
+	go func() {
+		wrong := false
+		for {
+			select {
+			case <-stop:
+				bad <- wrong
+				return
+			default:
+				mac, ok := b.n.snapshot().lookup(testNet | 2)
+				wrong = wrong || !ok || mac != hostMAC(2) && mac != otherMAC(2)
+				b.n.touch(ref)
+			}
+		}
+	}()
+	for range 1000 {
+		b.do("request 2 other")
+		b.n.publish(b.now)
+		b.do("request 2")
+		b.n.publish(b.now)
+		b.do("pass 1")
+	}
+	close(stop)
+	require.False(t, <-bad)
+}
+
 // With many neighbours the snapshot is made anew less often.
 func TestNeighbourSnapshotRate(t *testing.T) {
 	b := newNeighBench(t, 0)

@@ -71,7 +71,7 @@ func TestPortsModel(t *testing.T) {
 			}
 			return nil
 		}
-		for range 20000 {
+		for range 5000 {
 			switch dest := uint32(r.IntN(3)); r.IntN(20) {
 			default:
 				free, waiting := 300, 0
@@ -316,6 +316,28 @@ func TestPortsRandom(t *testing.T) {
 		seen[x] = i
 		a.drop(ref)
 	}
+}
+
+// A destination gets a bitmap when it has many connections, gives it back when it has few, and another uses it.
+func TestPortsBitmaps(t *testing.T) {
+	p := newTestPorts(portLow, portHigh)
+	p.wait(0) // the ref of a port that was not chosen
+	p.drop(0)
+	for dest := range uint32(3) {
+		var ks []key
+		var refs []uint32
+		for range portDense {
+			k, ref, _ := p.connect(dest, 80)
+			ks, refs = append(ks, k), append(refs, ref)
+		}
+		require.Len(t, p.maps, 2)
+		require.Empty(t, p.mapFree)
+		for i, k := range ks {
+			p.wait(refs[i])
+			p.gone(k, refs[i])
+		}
+	}
+	p.checkEmpty(t)
 }
 
 func TestPortsNoAlloc(t *testing.T) {

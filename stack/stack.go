@@ -33,6 +33,7 @@ type Stack struct {
 	table    *table
 	wheel    *wheel
 	ports    *ports
+	udpPorts *ports
 	neigh    *neighbours
 	news     neighOut
 	neighAt  int64               // when the neighbours' timers are looked at next
@@ -90,7 +91,8 @@ func New(cfg Config, worker, app dpdk.Lane) *Stack {
 	}
 	s.table = newTable(s.sec, 1024)
 	s.wheel = newWheel(0)
-	s.ports = newPorts(s.sec)
+	s.ports = newPorts(s.sec, s.addr, s.table, portLow, portHigh)
+	s.udpPorts = newPorts(s.sec, s.addr, nil, portLow, portHigh)
 	s.cmds = ring.New[command](1024)
 	s.attn = ring.New[uint32](4096)
 	s.app.init(app)

@@ -10,7 +10,9 @@ const (
 	inTable uint8 = 1 << iota
 	inBurst
 	inAgain
-	ownPort // the local port was chosen for this connection
+	heldPort  // keeps its local port in use (ports.hold)
+	reusePort // with SO_REUSEADDR
+	waitNoted // ports know of TIME-WAIT
 )
 
 // Turn is one turn of the stack: receive a burst, feed each frame to its connection, do what the application asked
@@ -162,6 +164,10 @@ func (s *Stack) finish(c *tcp.Conn) {
 	}
 	if p&tcp.PendRst != 0 && !s.sendRst(c) {
 		left |= tcp.PendRst
+	}
+	if c.PortRef != 0 && c.State() == tcp.TimeWait && c.Linked&waitNoted == 0 {
+		c.Linked |= waitNoted
+		s.ports.wait(c.PortRef)
 	}
 	if p&tcp.PendTimer != 0 {
 		if at := c.NextTimer(); at != 0 && (c.TimerAt == 0 || at < c.TimerAt) {

@@ -71,21 +71,8 @@ func (s *Stack) inputUDP(f *dpdk.Frame, b []byte, h *wire.IPv4, l4 []byte) (kept
 // OpenUDP binds a new UDP socket to an address (0: any) and port (0: a free one).
 func (s *Stack) OpenUDP(addr uint32, port uint16, o Options) (u *udp.Sock, e syscall.Errno) {
 	s.do(func() {
-		if port == 0 {
-			for range 64 {
-				p := uint16(32768 + s.rand()%28232)
-				if len(s.udps[listenKey(addr, p)])+len(s.udps[listenKey(0, p)]) == 0 {
-					port = p
-					break
-				}
-			}
-			if port == 0 {
-				e = syscall.EADDRINUSE
-				return
-			}
-		}
-		if !o.ReuseAddr && len(s.udps[listenKey(addr, port)])+len(s.udps[listenKey(0, port)]) > 0 ||
-			!o.ReuseAddr && addr == 0 && len(s.udps[listenKey(s.addr, port)]) > 0 {
+		var ok bool
+		if port, ok = s.udpPorts.bind(port, o.ReuseAddr); !ok {
 			e = syscall.EADDRINUSE
 			return
 		}
@@ -94,7 +81,7 @@ func (s *Stack) OpenUDP(addr uint32, port uint16, o Options) (u *udp.Sock, e sys
 			limit = s.cfg.RcvBuf
 		}
 		u = udp.New(limit, int(pow2(uint32(limit/tcp.RingPerBytes), 64, uint32(s.cfg.MaxRing))))
-		u.Laddr, u.Lport = addr, port
+		u.Laddr, u.Lport, u.Reuse = addr, port, o.ReuseAddr
 		k := listenKey(addr, port)
 		s.udps[k] = append(s.udps[k], u)
 	})
@@ -109,6 +96,7 @@ func (s *Stack) ConnectUDP(u *udp.Sock, addr uint32, port uint16) {
 // CloseUDP closes a socket; what it has not read is dropped.
 func (s *Stack) CloseUDP(u *udp.Sock) {
 	s.do(func() {
+		s.udpPorts.release(u.Lport, u.Reuse)
 		k := listenKey(u.Laddr, u.Lport)
 		l := s.udps[k]
 		for i := range l {

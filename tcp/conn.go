@@ -102,6 +102,7 @@ type Conn struct {
 	stageCap    uint32
 
 	ID       uint32 // place in the stack's table of connections
+	PortRef  uint32 // the stack's name for the chosen local port; 0: it was not chosen
 	Parent   uint32 // the listener that it belongs to until it is accepted; 0: none
 	NextHop  uint32 // IPv4 address whose MAC stands in Hdr
 	Laddr    uint32

@@ -128,3 +128,9 @@ func (c *Conn) keepAlive(now int64) {
 	c.heardAt = now // the next probe comes after the same silence
 	c.pend |= PendProbe
 }
+
+// SetKeepAlive sets after how many ns of silence a probe is sent; 0: never. Worker only.
+func (c *Conn) SetKeepAlive(idle, now int64) {
+	c.KeepIdle, c.heardAt, c.KeepCnt = idle, now, 0
+	c.pend |= PendTimer
+}

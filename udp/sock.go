@@ -12,6 +12,7 @@ import (
 type Sock struct {
 	Laddr  uint32 // 0: any; written by the worker before the socket is known
 	Lport  uint16
+	Reuse  bool   // SO_REUSEADDR when it was bound
 	Stream uint32 // the application's name for it
 	ID     uint32
 

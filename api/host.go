@@ -1,0 +1,184 @@
+package api
+
+import (
+	"net"
+	"net/netip"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"ndpip/dpdk"
+	"ndpip/stack"
+	"ndpip/stack/wire"
+)
+
+// Checksum says how the checksums of TCP and UDP are handled.
+type Checksum = stack.Checksum
+
+// The ways: by the port where it can and else in software; in software; not at all, for a wire that is memory.
+const (
+	ChecksumAuto     = stack.ChecksumAuto
+	ChecksumSoftware = stack.ChecksumSoftware
+	ChecksumOff      = stack.ChecksumOff
+)
+
+// Config is what a Host is opened with. The zero value of a field means its default; Addr must be given.
+type Config struct {
+	Wire   string   // "memif:PATH", "tap:NAME", "af_packet:IF", "af_xdp:IF", "pci:ADDRESS", "null"; "": see EAL
+	Server bool     // memif: this side makes the socket
+	EAL    []string // further EAL arguments, or all of them when Wire is empty
+	NoHuge bool     // do without hugepages
+	Port   int      // DPDK's number of the port, when Wire is empty
+
+	MAC        net.HardwareAddr                // nil: the port's own
+	Addr       netip.Prefix                    // own IPv4 address, and the prefix on the link
+	Gateway    netip.Addr                      // for all other addresses; zero: none
+	Neighbours map[netip.Addr]net.HardwareAddr // static ARP entries
+
+	Burst    int // frames received per turn; 0: 32
+	Mbufs    int // buffers in the receive pool and in the transmit pool, each; 0: 8192
+	MTU      int // 0: the port's
+	Checksum Checksum
+	MSS      int // largest segment sent and asked for; 0: from the MTU
+	WinScale int // window scale that is offered; -1 or 0: from RcvBuf
+	RcvBuf   int // bytes; 0: 1 MiB
+	SndBuf   int
+
+	Inline    bool // no worker: the stack's turns are taken inside the application's calls
+	WorkerCPU int  // CPU that the worker is pinned to; -1: none. Beware that 0 is a CPU
+	Yield     bool // give the CPU away when there is nothing to do
+}
+
+// Host is an open port with its stack and descriptors.
+type Host struct {
+	cfg     Config
+	st      *stack.Stack
+	port    *dpdk.Port
+	pools   []*dpdk.Mempool
+	lanes   []*dpdk.Lane
+	ownEAL  bool
+	fds     fdTable
+	stopped atomic.Bool
+	once    sync.Once
+	ready   sync.Mutex // one thread at a time takes names off the ready list
+}
+
+// Stats are a host's counters: the stack's, and sums over them.
+type Stats struct {
+	stack.Counters
+	Drops     uint64 // received frames that were dropped, for whatever reason
+	PortDrops uint64 // frames that the port dropped for want of a buffer or of room in its queue
+	InUse     int    // buffers of all pools that are not free
+}
+
+// Stats gives the counters as they are between two turns of the stack.
+func (h *Host) Stats() Stats {
+	s := Stats{Counters: h.st.Counters()}
+	for r, n := range s.Drop {
+		if stack.Drop(r) != stack.DropNeighbour {
+			s.Drops += n
+		}
+	}
+	for r, n := range s.Parse {
+		if wire.Drop(r) != wire.OK {
+			s.Drops += n
+		}
+	}
+	if p, err := h.port.Stats(); err == nil {
+		s.PortDrops = p.RxMissed + p.RxNoMbuf
+	}
+	for _, p := range h.pools {
+		s.InUse += p.InUse()
+	}
+	return s
+}
+
+// Addr is the host's IPv4 address.
+func (h *Host) Addr() netip.Addr { return h.cfg.Addr.Addr() }
+
+// MAC is the host's Ethernet address.
+func (h *Host) MAC() net.HardwareAddr {
+	m := h.st.MAC()
+	return m[:]
+}
+
+// LinkUp says whether the port's link is up: with memif, whether the peer is there.
+func (h *Host) LinkUp() bool { return h.port.LinkUp() }
+
+// Stop closes all sockets, gives their connections a moment to end in order, then stops the worker and the port, and
+// cleans up DPDK if Open started it. Descriptors are dead afterwards. It may be called more than once.
+func (h *Host) Stop() (err error) {
+	h.once.Do(func() { err = h.stop() })
+	return err
+}
+
+// farewell is how long Stop lets connections end in order.
+const farewell = 300 * time.Millisecond
+
+func (h *Host) stop() error {
+	h.stopped.Store(true)
+	h.fds.each(func(s *sock) { _ = h.Close(s.fd) })
+	for end := time.Now().Add(farewell); time.Now().Before(end) && h.st.Busy(); {
+		if h.cfg.Inline {
+			h.st.Poll()
+		} else {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	h.st.AbortAll()
+	h.st.Stop()
+	return h.release()
+}
+
+// release gives back what Open took, as far as it got.
+func (h *Host) release() error {
+	var first error
+	keep := func(err error) {
+		if err != nil && first == nil {
+			first = err
+		}
+	}
+	if h.port != nil {
+		keep(h.port.Stop())
+	}
+	for _, l := range h.lanes {
+		dpdk.FreeLane(l)
+	}
+	if h.port != nil {
+		keep(h.port.Close())
+	}
+	for _, p := range h.pools {
+		p.Free()
+	}
+	if h.ownEAL {
+		keep(dpdk.EalCleanup())
+	}
+	return first
+}
+
+// poll lets the stack take a turn, when nobody else does it.
+func (h *Host) poll() bool { return h.cfg.Inline && h.st.Poll() }
+
+// pause is one step of waiting: a turn of the stack, or the CPU to somebody else.
+func (h *Host) pause() {
+	if !h.poll() {
+		runtime.Gosched()
+	}
+}
+
+// PinThread locks the calling goroutine to its thread and makes that an lcore of DPDK, with its own cache in every
+// pool, pinned to cpu (-1: not pinned). release undoes it, on the same goroutine.
+func PinThread(cpu int) (release func(), err error) {
+	runtime.LockOSThread()
+	if _, err := dpdk.RegisterLcore(cpu); err != nil {
+		runtime.UnlockOSThread()
+		return nil, err
+	}
+	return func() {
+		dpdk.UnregisterLcore()
+		if cpu < 0 {
+			runtime.UnlockOSThread() // a pinned thread must not serve other goroutines: it ends with this one
+		}
+	}, nil
+}
