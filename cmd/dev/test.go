@@ -2,11 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -174,17 +171,16 @@ func (t *suite) conditions(more ...string) []string {
 	return more
 }
 
-// goTest runs "go test -json". Packages are tested one after the other: a package that polls on both ends takes both
+// goTest runs "go test -json" in the folder, with the environment and as the user of j. Packages are tested one after the other: a package that polls on both ends takes both
 // cores of a small machine, and time is a part of what is tested.
-func (t *suite) goTest(when []string, env []string, args ...string) error {
+func (t *suite) goTest(j job, when []string, args ...string) error {
 	log := newTestLog(t.d, t.tally, t.skips, when)
 	argv := []string{"test", "-json", "-count=1", "-p=1", "-timeout=5m"}
 	if t.o.run != "" {
 		argv = append(argv, "-run", t.o.run)
 	}
-	j := t.d.goJob(testLimit, append(argv, args...)...)
-	j.env = append(j.env, env...)
-	j.line = log.line
+	with := t.d.goJob(testLimit, append(argv, args...)...)
+	j.argv, j.limit, j.line, j.env = with.argv, with.limit, log.line, append(with.env, j.env...)
 	failed := t.tally.failed
 	err := t.d.run(t.ctx, j)
 	if t.ctx.Err() != nil {
@@ -198,106 +194,12 @@ func (t *suite) goTest(when []string, env []string, args ...string) error {
 	return nil
 }
 
-func (t *suite) plain() error { return t.goTest(t.conditions(), nil, "./...") }
+func (t *suite) plain() error { return t.goTest(job{}, t.conditions(), "./...") }
 
 func (t *suite) noCgo() error {
-	return t.goTest(t.conditions(whenNoCgo), []string{"CGO_ENABLED=0"}, t.pure()...)
+	return t.goTest(job{env: []string{"CGO_ENABLED=0"}}, t.conditions(whenNoCgo), t.pure()...)
 }
 
 func (t *suite) race() error {
-	return t.goTest(t.conditions(whenRace), nil, append([]string{"-race"}, t.pure()...)...)
-}
-
-// ordinary is the user that stands for somebody without privilege.
-const ordinary = 1000
-
-// asUser runs the tests as an ordinary user on a machine without free hugepages. The test programs are built as root,
-// since another user cannot read root's caches, and run in a copy of the tree, since a clone may lie where only root
-// can go.
-func (t *suite) asUser() error {
-	if t.d.uid != 0 {
-		return nil // this user's own run was it
-	}
-	t.huge.giveBack()
-	if free := readInt(hugeDir + "/free_hugepages"); free > 0 {
-		t.d.out.Printf("  (%d hugepages of this machine's own are free; on one without, the tests run without)", free)
-	}
-	dir, err := os.MkdirTemp("", "ndpip-user-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	if err := t.d.copyTree(dir); err != nil {
-		return err
-	}
-	filter := filepath.Join(dir, "test2json")
-	if err := t.d.run(t.ctx, t.d.goJob(2*time.Minute, "build", "-o", filter, "cmd/test2json")); err != nil {
-		return err
-	}
-	pkgs, err := t.d.output(t.ctx, t.d.goJob(time.Minute, "list", "-e", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}", "./..."))
-	if err != nil {
-		return err
-	}
-	for _, pkg := range strings.Fields(pkgs) {
-		if pkg == "ndpip/cmd/dev" {
-			continue // it looks at the tree with the go command, and not at a port
-		}
-		if err := t.packageAsUser(pkg, dir, filter); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (t *suite) packageAsUser(pkg, dir, filter string) error {
-	log := newTestLog(t.d, t.tally, t.skips, []string{whenUnprivileged, whenNoHuge})
-	program := filepath.Join(dir, strings.ReplaceAll(pkg, "/", "_")+".test")
-	t.d.out.Status("building the tests of %s", log.short(pkg))
-	if err := t.d.run(t.ctx, t.d.goJob(3*time.Minute, "test", "-c", "-o", program, pkg)); err != nil {
-		if t.ctx.Err() != nil {
-			return context.Cause(t.ctx)
-		}
-		t.tally.failed++
-		t.d.out.Printf("  FAIL  %s\n%s", log.short(pkg), indent(err.Error()))
-		return nil
-	}
-	argv := []string{filter, "-t", "-p", pkg, program, "-test.v=test2json", "-test.timeout=5m"}
-	if t.o.run != "" {
-		argv = append(argv, "-test.run", t.o.run)
-	}
-	failed := t.tally.failed
-	err := t.d.run(t.ctx, job{
-		argv: argv, dir: filepath.Join(dir, "tree", log.short(pkg)), limit: 6 * time.Minute, line: log.line,
-		env: userEnv(dir), user: userCredential(),
-	})
-	if t.ctx.Err() != nil {
-		return context.Cause(t.ctx)
-	}
-	if err != nil && t.tally.failed == failed {
-		t.tally.failed++
-		t.d.out.Printf("  FAIL  %s\n%s", log.short(pkg), indent(err.Error()))
-	}
-	return nil
-}
-
-// copyTree copies the tree to dir/tree, with a home next to it, all of it the ordinary user's.
-func (d *dev) copyTree(dir string) error {
-	err := os.Chmod(dir, 0o755)
-	for _, rel := range d.files(func(string, fs.DirEntry) bool { return true }) {
-		text, readErr := os.ReadFile(filepath.Join(d.root, rel))
-		if errors.Is(readErr, fs.ErrNotExist) {
-			continue // a file that went away in between
-		}
-		to := filepath.Join(dir, "tree", rel)
-		err = errors.Join(err, readErr, os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, text, 0o644))
-	}
-	for _, sub := range []string{"tree", "home", "run"} {
-		err = errors.Join(err, os.MkdirAll(filepath.Join(dir, sub), 0o700))
-	}
-	return errors.Join(err, filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
-		if err != nil || path == dir {
-			return err
-		}
-		return os.Lchown(path, ordinary, ordinary)
-	}))
+	return t.goTest(job{}, t.conditions(whenRace), append([]string{"-race"}, t.pure()...)...)
 }

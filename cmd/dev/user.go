@@ -1,22 +1,80 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 )
 
-// userCredential makes a job the ordinary user's. It has no capability and no other group left.
-func userCredential() *syscall.Credential {
-	return &syscall.Credential{Uid: ordinary, Gid: ordinary, Groups: []uint32{}}
+// ordinary is the user that stands for somebody without privilege.
+const ordinary = 1000
+
+// asUser tests everything once more as an ordinary user, for whom this run's hugepages are gone. The user gets a copy
+// of the tree, since a clone may lie where only root can go, with the modules in it, and caches of the user's own.
+func (t *suite) asUser() error {
+	if t.d.uid != 0 {
+		return nil // this user's own run was it
+	}
+	t.huge.giveBack()
+	if free := readInt(hugeDir + "/free_hugepages"); free > 0 {
+		t.d.out.Printf("  (%d hugepages of this machine's own are free; on one without, the tests run without)", free)
+	}
+	dir, err := os.MkdirTemp("", "ndpip-user-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	begin := time.Now()
+	t.d.out.Status("copying the tree")
+	if err := t.d.copyTree(t.ctx, dir); err != nil {
+		return err
+	}
+	j := job{
+		dir:  filepath.Join(dir, "tree"),
+		user: &syscall.Credential{Uid: ordinary, Gid: ordinary, Groups: []uint32{}},
+		env: []string{
+			"HOME=" + filepath.Join(dir, "home"), "USER=user", "LOGNAME=user",
+			"TMPDIR=" + filepath.Join(dir, "run"), "XDG_RUNTIME_DIR=" + filepath.Join(dir, "run"),
+			"GOCACHE=" + filepath.Join(dir, "home", "go-build"), "GOMODCACHE=" + filepath.Join(dir, "home", "mod"),
+			"GOPROXY=off",
+		},
+	}
+	build := t.d.goJob(5*time.Minute, "build", "./...")
+	build.dir, build.user, build.env = j.dir, j.user, append(build.env, j.env...)
+	t.d.out.Status("building as uid %d", ordinary)
+	err = t.d.run(t.ctx, build)
+	if t.ctx.Err() != nil {
+		return context.Cause(t.ctx)
+	}
+	t.tally.check(t.d.out, "go build ./... with empty caches", time.Since(begin), err, "")
+	return t.goTest(j, []string{whenUnprivileged, whenNoHuge}, "./...")
 }
 
-// userEnv points what a program writes to folders under dir that are the user's own.
-func userEnv(dir string) []string {
-	return []string{
-		"HOME=" + filepath.Join(dir, "home"),
-		"TMPDIR=" + filepath.Join(dir, "run"),
-		"XDG_RUNTIME_DIR=" + filepath.Join(dir, "run"),
-		"GOCACHE=" + filepath.Join(dir, "home", "go-build"),
-		"USER=user", "LOGNAME=user",
+// copyTree copies the tree to dir/tree, with its modules in vendor and a home next to it, all of it the ordinary user's.
+func (d *dev) copyTree(ctx context.Context, dir string) error {
+	err := os.Chmod(dir, 0o755)
+	for _, rel := range d.files(func(string, fs.DirEntry) bool { return true }) {
+		from, to := filepath.Join(d.root, rel), filepath.Join(dir, "tree", rel)
+		text, readErr := os.ReadFile(from)
+		if errors.Is(readErr, fs.ErrNotExist) {
+			continue // a file that went away in between
+		}
+		err = errors.Join(err, readErr, os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, text, 0o755))
 	}
+	if err == nil {
+		err = d.run(ctx, d.goJob(2*time.Minute, "mod", "vendor", "-o", filepath.Join(dir, "tree", "vendor")))
+	}
+	for _, sub := range []string{"home", "run"} {
+		err = errors.Join(err, os.MkdirAll(filepath.Join(dir, sub), 0o700))
+	}
+	return errors.Join(err, filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || path == dir {
+			return err
+		}
+		return os.Lchown(path, ordinary, ordinary)
+	}))
 }
