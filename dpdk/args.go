@@ -9,30 +9,28 @@ import (
 	"syscall"
 )
 
-// DefaultArgs are EAL arguments for a process that is to be a good neighbour: quiet, one lcore that may run wherever this
-// process may (threads are registered one by one, see RegisterLcore), and nothing left behind.
+// DefaultArgs are EAL arguments for a process that is to be a good neighbour: one lcore that may run wherever this
+// process may (threads are registered one by one, see RegisterLcore), no log, and nothing left behind.
 //
 // noHuge runs on ordinary pages of which mb MiB are taken at once (0: 64). Otherwise hugepages are taken as needed and
-// never show in the hugepage directory; mb then is a limit (0: none). prefix names the process's files (DPDK's
-// --file-prefix, "": one made of the process's number); processes with the same one cannot run at the same time.
+// never show in the hugepage directory; mb then is what is taken at the start (0: nothing). prefix names the directory
+// of DPDK's telemetry socket (its --file-prefix, "": ndpip); processes may share one.
 func DefaultArgs(noHuge bool, mb int, prefix string) []string {
-	args := []string{"--lcores=0@" + cpuList()}
+	if prefix == "" {
+		prefix = "ndpip"
+	}
+	args := []string{"--lcores=0@" + cpuList(), "--file-prefix=" + prefix}
 	if noHuge {
 		if mb <= 0 {
 			mb = 64
 		}
-		if prefix == "" {
-			prefix = fmt.Sprintf("ndpip%d", os.Getpid())
-		}
-		args = append(args, "--no-huge", "-m", strconv.Itoa(mb), "--file-prefix="+prefix)
+		// --in-memory would be refused together with --no-huge; of what it stands for this is the part that matters.
+		args = append(args, "--no-huge", "--no-shconf")
 	} else {
 		args = append(args, "--in-memory")
-		if mb > 0 {
-			args = append(args, "-m", strconv.Itoa(mb))
-		}
-		if prefix != "" {
-			args = append(args, "--file-prefix="+prefix)
-		}
+	}
+	if mb > 0 {
+		args = append(args, "-m", strconv.Itoa(mb))
 	}
 	return args
 }

@@ -10,6 +10,9 @@ package dpdk
 import "C"
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -20,16 +23,17 @@ import (
 // eal is the life of the EAL in this process. DPDK allows one.
 var eal struct {
 	mu     sync.Mutex
-	tried  bool // EalInit has called rte_eal_init
-	up     bool // and it worked
+	up     bool // EalInit has started it
+	failed bool // rte_eal_init was called here, and failed: what is left behind does not count as initialised
 	closed bool // EalCleanup has run
 }
 
 // EalInit starts DPDK. args are its command line: args[0] is the program's name, as in os.Args; when args is empty or
-// args[0] is an option, a name is put before it. It returns how many of args were the EAL's, up to and including "--".
+// args[0] is an option, a name is put before it. It returns how many of args were the EAL's, a closing "--" included.
 //
 // The calling thread keeps its CPU affinity and does not become an lcore: see RegisterLcore. What DPDK logs is kept for
-// the text of errors; it goes to stderr as well when args has a --log-level option.
+// the text of errors; it goes to stderr as well when args has a --log-level option. A device that does not come up is
+// no error of DPDK's: PortByName then fails, and says what DPDK logged.
 //
 // The error is an *EalError. DPDK cannot be started twice in one process, not even after EalCleanup or after most
 // failures; the error says so.
@@ -39,21 +43,20 @@ func EalInit(args []string) (int, error) {
 	switch {
 	case eal.closed:
 		return 0, ealError(syscall.EALREADY, "", onlyOnce)
-	case eal.up, !eal.tried && C.ndpip_eal_up() != 0:
+	case eal.up, !eal.failed && C.ndpip_eal_up() != 0:
 		return 0, ealError(syscall.EALREADY, "", alreadyUp)
-	case eal.tried:
-		return 0, ealError(syscall.EALREADY, "", startFailed)
 	}
 	added := 0
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
 		args = append([]string{"ndpip"}, args...)
 		added = 1
 	}
+	opts := args[1:]
+	if i := slices.Index(opts, "--"); i >= 0 {
+		opts = opts[:i]
+	}
 	echo := C.int(0)
-	for _, a := range args[1:] {
-		if a == "--" {
-			break
-		}
+	for _, a := range opts {
 		if a == "-h" || a == "--help" {
 			return 0, ealError(syscall.EINVAL, "", "leave out "+a+": DPDK would print its options and end the program")
 		}
@@ -61,34 +64,71 @@ func EalInit(args []string) (int, error) {
 			echo = 1
 		}
 	}
-	// DPDK reorders argv and keeps pointers into it, so this memory is never freed.
-	argv := make([]*C.char, len(args)+1)
-	for i, a := range args {
-		argv[i] = C.CString(a)
-	}
-	cargv := (**C.char)(C.malloc(C.size_t(len(argv)) * C.size_t(unsafe.Sizeof(argv[0]))))
-	copy(unsafe.Slice(cargv, len(argv)), argv)
-	mark := C.ndpip_log_mark()
-	var errno C.int
-	n := int(C.ndpip_eal_init(C.int(len(args)), cargv, echo, &errno))
-	if n < 0 {
-		err := ealError(syscall.Errno(errno), logSince(mark), initHint(args, syscall.Errno(errno)))
-		// After the early checks DPDK lets itself be started again; later it does not.
-		eal.tried = true
+	if err := clearMemifSockets(opts); err != nil {
 		return 0, err
 	}
-	eal.tried, eal.up = true, true
-	if i := slices.Index(args, "--"); i > 0 && n == i {
-		n++
+	// DPDK reorders argv and keeps pointers into it, so this memory is never freed.
+	cargv := (**C.char)(C.calloc(C.size_t(len(args)+1), C.size_t(unsafe.Sizeof(uintptr(0)))))
+	for i, a := range args {
+		unsafe.Slice(cargv, len(args))[i] = C.CString(a)
 	}
-	return max(n-added, 0), nil
+	mark := C.ndpip_log_mark()
+	restore := runtimeDir()
+	var errno C.int
+	n := int(C.ndpip_eal_init(C.int(len(args)), cargv, echo, &errno))
+	restore()
+	if n < 0 {
+		e := syscall.Errno(errno)
+		hint := initHint(opts, e)
+		if eal.failed && e == syscall.EALREADY {
+			hint = startFailed
+		}
+		eal.failed = true
+		return 0, ealError(e, logSince(mark), hint)
+	}
+	eal.up = true
+	if n == len(opts)+1 && n < len(args) {
+		n++ // the "--" itself
+	}
+	return min(max(n-added, 0), len(args)-added), nil
+}
+
+// runtimeDir gives DPDK a directory for its sockets that it can write to, for as long as it starts; call what it
+// returns afterwards. Root has /var/run; for others DPDK takes XDG_RUNTIME_DIR or else /tmp/dpdk, which may belong to
+// another user.
+func runtimeDir() (restore func()) {
+	const xdg = "XDG_RUNTIME_DIR"
+	if os.Getuid() == 0 {
+		return func() {}
+	}
+	old, had := os.LookupEnv(xdg)
+	dir := old
+	if !had || old == "" {
+		dir = "/tmp"
+	}
+	base := filepath.Join(dir, "dpdk")
+	if os.MkdirAll(base, 0o700) == nil && syscall.Access(base, 7) == nil {
+		return func() {}
+	}
+	own := fmt.Sprintf("/tmp/ndpip-%d", os.Getuid())
+	if os.MkdirAll(own, 0o700) != nil || syscall.Access(own, 7) != nil {
+		return func() {} // DPDK will say what is wrong
+	}
+	_ = os.Setenv(xdg, own)
+	return func() {
+		if had {
+			_ = os.Setenv(xdg, old)
+		} else {
+			_ = os.Unsetenv(xdg)
+		}
+	}
 }
 
 // EalInitialized reports whether DPDK is up in this process, started by EalInit or by a host program.
 func EalInitialized() bool {
 	eal.mu.Lock()
 	defer eal.mu.Unlock()
-	return !eal.closed && (eal.up || !eal.tried && C.ndpip_eal_up() != 0)
+	return !eal.closed && (eal.up || !eal.failed && C.ndpip_eal_up() != 0)
 }
 
 // EalCleanup stops what EalInit started. Every lane, pool and port must be freed before, and no thread may be inside
@@ -117,15 +157,21 @@ func ealError(errno syscall.Errno, reason, hint string) *EalError {
 // initHint says what most often mends a failed start.
 func initHint(args []string, errno syscall.Errno) string {
 	has := func(o string) bool {
-		return slices.ContainsFunc(args, func(a string) bool { return a == o || strings.HasPrefix(a, o+"=") })
+		return slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, o) })
 	}
 	switch {
 	case has("--no-huge") && has("--in-memory"):
 		return "--no-huge and --in-memory exclude each other in DPDK before 23.03: leave out --in-memory"
+	case has("--no-huge") && !has("-m"):
+		return "--no-huge needs -m N, the memory to take in MiB: add -m 64"
 	case !has("--no-huge") && !HasHugepages():
-		return "there are no free hugepages for this user: reserve some (echo 512 > /proc/sys/vm/nr_hugepages, as root), or give --no-huge -m 64"
+		return "there are no free hugepages for this user: reserve some (echo 512 > /proc/sys/vm/nr_hugepages, as root), or run with --no-huge -m 64"
+	case !has("--no-huge") && !has("--in-memory") && os.Getuid() != 0:
+		return "the hugepage directory may belong to root: add --in-memory, which needs none"
 	case errno == syscall.EACCES || errno == syscall.EPERM:
 		return "this user may not use what the options name: run as root, or take --no-huge and virtual ports"
+	case errno == syscall.EINVAL:
+		return "an option of the EAL is wrong or unknown"
 	}
 	return ""
 }

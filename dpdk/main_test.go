@@ -1,3 +1,5 @@
+//go:build cgo
+
 package dpdk
 
 import (
@@ -6,10 +8,23 @@ import (
 	"testing"
 )
 
+// childEnv names the part that this test binary plays when a test starts it again: the EAL can be started once per
+// process, so whatever needs other arguments, another user, or two processes, is a child.
+const childEnv = "NDPIP_DPDK_TEST_CHILD"
+
+// children are the parts; the function's error is printed, and the exit status is 1 then.
+var children = map[string]func(arg string) error{}
+
 func TestMain(m *testing.M) {
+	if part := os.Getenv(childEnv); part != "" {
+		if err := children[part](os.Getenv(childEnv + "_ARG")); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	args := DefaultArgs(!HasHugepages(), 0, "")
-	args = append(args, "--no-pci", "--vdev=net_null0")
-	if _, err := EalInit(args); err != nil {
+	if _, err := EalInit(append(args, "--no-pci", "--vdev=net_null0", "--vdev=net_null1,size=1000,copy=1")); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

@@ -1,3 +1,5 @@
+/* rte_eth_dev_conf_get is marked experimental; it has been the same since 21.11. */
+#define ALLOW_EXPERIMENTAL_API
 #include "port.h"
 
 #include <errno.h>
@@ -35,6 +37,7 @@ int ndpip_port_info(uint16_t port, struct ndpip_port_info *o, const char **step)
 	struct rte_eth_dev_info info;
 	struct rte_eth_rxq_info rq;
 	struct rte_eth_txq_info tq;
+	struct rte_eth_conf conf;
 	struct rte_eth_link link;
 	struct rte_ether_addr mac;
 	uint16_t mtu = 0;
@@ -55,11 +58,15 @@ int ndpip_port_info(uint16_t port, struct ndpip_port_info *o, const char **step)
 	o->min_mtu = info.min_mtu;
 	o->max_mtu = info.max_mtu;
 	o->socket = rte_eth_dev_socket_id(port);
-	/* The queues know what is switched on, whoever configured them. A driver need not answer; then nothing is on. */
+	/* What is switched on, whoever configured the port: for all queues, or by the queue. Some drivers keep no record of the latter. */
+	if (rte_eth_dev_conf_get(port, &conf) == 0) {
+		o->rx_on = rx_sums(conf.rxmode.offloads);
+		o->tx_on = tx_sums(conf.txmode.offloads);
+	}
 	if (o->rxq > 0 && rte_eth_rx_queue_info_get(port, 0, &rq) == 0)
-		o->rx_on = rx_sums(rq.conf.offloads);
+		o->rx_on |= rx_sums(rq.conf.offloads);
 	if (o->txq > 0 && rte_eth_tx_queue_info_get(port, 0, &tq) == 0)
-		o->tx_on = tx_sums(tq.conf.offloads);
+		o->tx_on |= tx_sums(tq.conf.offloads);
 	if (rte_eth_dev_get_mtu(port, &mtu) == 0)
 		o->mtu = mtu;
 	if (rte_eth_macaddr_get(port, &mac) == 0)

@@ -75,7 +75,8 @@ func PortByName(name string) (uint16, error) {
 	defer C.free(unsafe.Pointer(cname))
 	var id C.uint16_t
 	if ret := C.rte_eth_dev_get_port_by_name(cname, &id); ret != 0 {
-		return 0, &Error{Call: "rte_eth_dev_get_port_by_name", What: name, Errno: syscall.ENODEV, Text: strerror(syscall.ENODEV), Hint: havePorts()}
+		// The EAL starts without a device that fails to come up; what it logged then is the reason.
+		return 0, &Error{Call: "rte_eth_dev_get_port_by_name", What: name, Errno: syscall.ENODEV, Text: strerror(syscall.ENODEV), Reason: LogTail(), Hint: havePorts()}
 	}
 	return uint16(id), nil
 }
@@ -140,9 +141,11 @@ func ConfigurePort(id uint16, conf PortConf) (*Port, error) {
 	want := [2]int{max(conf.RxQueues, 1), max(conf.TxQueues, 1)}
 	rxq := min(want[0], max(info.MaxRxQueues, 1))
 	txq := min(want[1], max(info.MaxTxQueues, 1))
-	if info.Driver == "net_memif" {
-		// A transmit queue that the peer has no receive queue for leads nowhere. Both ends are set up alike.
+	if info.Driver == "net_memif" || info.Driver == "net_tap" {
+		// net_memif: a transmit queue that the peer has no receive queue for leads nowhere, and both ends are set up
+		// alike. net_tap: a queue is one file descriptor for both ways.
 		txq = min(txq, rxq)
+		rxq = txq
 	}
 	p.share = txq < want[1]
 	cc := C.struct_ndpip_port_conf{

@@ -139,29 +139,28 @@ static inline void step_stock(struct ndpip_block *b)
 	struct rte_mempool *pool = (struct rte_mempool *)(uintptr_t)b->priv.pool;
 	uint32_t off = b->priv.stock_off, room = b->priv.stock_len;
 	uint32_t want = RTE_MIN(b->want, (uint32_t)NDPIP_STOCK_CAP);
+	uint32_t n = want - b->nstock, empty = 0, i;
 	void *got[NDPIP_STOCK_CAP];
-	uint32_t n, i;
 
-	if (b->nstock >= want)
-		return;
-	n = want - b->nstock;
-	/* All or nothing is how a pool gives; near its end less is asked for, down to one. */
-	while (unlikely(rte_mempool_get_bulk(pool, got, n) != 0)) {
-		if (n == want - b->nstock)
-			b->no_mem++;
-		n /= 2;
-		if (n == 0)
-			return;
+	while (b->nstock < want && n > 0) {
+		/* All or nothing is how a pool gives; near its end half as many are asked for, down to one. */
+		if (unlikely(rte_mempool_get_bulk(pool, got, n) != 0)) {
+			empty = 1;
+			n /= 2;
+			continue;
+		}
+		for (i = 0; i < n; i++) {
+			struct ndpip_frame *f = &b->stock[b->nstock + i];
+			/* The address follows from the pool's layout (ndpip_lane_new checks it): no mbuf is touched here. */
+			f->handle = (uintptr_t)got[i];
+			f->addr = (uintptr_t)got[i] + off;
+			f->len = room;
+			f->flags = 0;
+		}
+		b->nstock += n;
+		n = RTE_MIN(n, want - b->nstock);
 	}
-	for (i = 0; i < n; i++) {
-		struct ndpip_frame *f = &b->stock[b->nstock + i];
-		/* The address follows from the pool's layout (NewLane checked that), so the mbuf is not touched here. */
-		f->handle = (uintptr_t)got[i];
-		f->addr = (uintptr_t)got[i] + off;
-		f->len = room;
-		f->flags = 0;
-	}
-	b->nstock += n;
+	b->no_mem += empty;
 }
 
 /* What the port says of a frame's checksums. GOOD together with BAD is DPDK's "not filled in, but intact". */

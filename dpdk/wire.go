@@ -1,10 +1,13 @@
 package dpdk
 
 import (
+	"errors"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 // WireError says that a wire string is wrong, and what would be right.
@@ -106,3 +109,47 @@ func pciAddress(s string) (string, bool) {
 
 // TapMAC is an option for a tap's --vdev argument: the address of the port's own end. (Without it the driver makes one.)
 func TapMAC(mac net.HardwareAddr) string { return ",mac=" + mac.String() }
+
+// memifServerSocket is the socket that a --vdev argument for a net_memif server names, or "".
+func memifServerSocket(vdev string) string {
+	if !strings.HasPrefix(vdev, "net_memif") || strings.Contains(vdev, "socket-abstract=yes") {
+		return ""
+	}
+	server, path := false, ""
+	for o := range strings.SplitSeq(vdev, ",") {
+		server = server || o == "role=server" || o == "role=master"
+		if p, ok := strings.CutPrefix(o, "socket="); ok {
+			path = p
+		}
+	}
+	if !server || !strings.Contains(vdev, "socket-abstract=no") {
+		return ""
+	}
+	return path
+}
+
+// clearMemifSockets removes what a killed net_memif server left behind; the driver could not bind to its path otherwise.
+// A socket with a living server at the other end is an error.
+func clearMemifSockets(args []string) error {
+	for i, a := range args {
+		vdev, ok := strings.CutPrefix(a, "--vdev=")
+		if !ok && i > 0 && args[i-1] == "--vdev" {
+			vdev = a
+		}
+		path := memifServerSocket(vdev)
+		if path == "" {
+			continue
+		}
+		c, err := net.Dial("unixpacket", path)
+		if err == nil {
+			_ = c.Close()
+			return &WireError{"memif:" + path, "another process is the server at this path already: stop it, or choose another path"}
+		}
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			if err := os.Remove(path); err != nil {
+				return &WireError{"memif:" + path, fmt.Sprintf("a dead server's socket is there and cannot be removed: %v", err)}
+			}
+		}
+	}
+	return nil
+}
