@@ -28,7 +28,7 @@ func (s *Stack) inputARP(b []byte) {
 	s.takeNews()
 }
 
-// tickNeighbours takes the neighbour cache's timed steps, and publishes what has changed.
+// tickNeighbours takes the neighbour cache's timed steps.
 func (s *Stack) tickNeighbours() {
 	const every = 50e6
 	if s.now >= s.neighAt {
@@ -36,16 +36,14 @@ func (s *Stack) tickNeighbours() {
 		s.neigh.tick(s.now, &s.news)
 		s.takeNews()
 	}
-	s.neigh.publish(s.now)
 }
 
 // takeNews acts on what the neighbour cache has to say.
 func (s *Stack) takeNews() {
 	n := &s.news
 	for _, k := range n.known {
-		if k.old == (wire.MAC{}) {
-			s.reachable(k.ip, k.mac)
-		} else if k.old != k.mac {
+		s.reachable(k.ip, k.mac)
+		if k.old != k.mac && k.old != (wire.MAC{}) {
 			s.moved(k.ip, k.mac)
 		}
 	}
@@ -74,7 +72,6 @@ func (s *Stack) takeNews() {
 
 // moved brings the header templates of all connections by this next hop up to date. It is rare, so all are looked at.
 func (s *Stack) moved(ip uint32, mac MAC) {
-	s.reachable(ip, mac)
 	s.conns.each(func(c *tcp.Conn) {
 		if c.NextHop == ip {
 			setMAC(c, mac)
@@ -91,11 +88,20 @@ func (s *Stack) hop(addr uint32) uint32 {
 	return hop
 }
 
-// neighbour is the MAC of a next hop. It is asked for when it is not known; then ok is false.
-func (s *Stack) neighbour(hop uint32) (mac MAC, ok, dead bool) {
-	mac, _, st := s.neigh.resolve(hop, s.now, &s.news)
+// neighbour is the MAC of a next hop. It is asked for when it is not known; then ok is false. ref is for touch.
+func (s *Stack) neighbour(hop uint32) (mac MAC, ref uint32, ok, dead bool) {
+	mac, ref, st := s.neigh.resolve(hop, s.now, &s.news)
 	s.takeNews()
-	return mac, st == neighReady, st == neighUnreachable
+	return mac, ref, st == neighReady, st == neighUnreachable
+}
+
+// renew looks a connection's next hop up anew: when it has come up, and when its segments find no answer.
+func (s *Stack) renew(c *tcp.Conn) {
+	mac, ref, ok, _ := s.neighbour(c.NextHop)
+	c.NeighRef = ref
+	if ok {
+		setMAC(c, mac)
+	}
 }
 
 // staticMAC is the configured MAC of a next hop.
@@ -112,7 +118,7 @@ func (s *Stack) snapshotMAC(hop uint32) (mac MAC, ok bool) { return s.neigh.snap
 
 // resolve sends a frame of the application's once its next hop is known, or drops it if that fails.
 func (s *Stack) resolve(hop uint32, f dpdk.Frame) {
-	mac, ok, dead := s.neighbour(hop)
+	mac, _, ok, dead := s.neighbour(hop)
 	switch {
 	case ok:
 		copy(dpdk.Bytes(f.Addr, 6), mac[:])

@@ -49,7 +49,8 @@ func (s *Stack) connect(lport uint16, raddr uint32, rport uint16, o Options, str
 	if c.PortRef = ref; ref == 0 {
 		s.holdPort(c, o.ReuseAddr)
 	}
-	mac, ok, dead := s.neighbour(hop)
+	mac, nref, ok, dead := s.neighbour(hop)
+	c.NeighRef = nref
 	s.join(c, &o, mac)
 	switch {
 	case ok:

@@ -129,9 +129,11 @@ func (s *Stack) inputTCP(f *dpdk.Frame, b []byte, h *wire.IPv4, l4 []byte) (kept
 		c.Want(tcp.PendAck)
 	}
 	v := c.Input(&s.cfg.TCP, s.now, seg)
-	if v == tcp.NoRing {
-		base := s.rx.Get(c.RxWant)
-		c.SetRxRing(base, c.RxWant)
+	for v == tcp.NoRing || v == tcp.NoStage {
+		if !s.provide(c, v) {
+			v = tcp.Bad
+			break
+		}
 		v = c.Input(&s.cfg.TCP, s.now, seg)
 	}
 	s.touch(c)
@@ -148,9 +150,25 @@ func (s *Stack) inputTCP(f *dpdk.Frame, b []byte, h *wire.IPv4, l4 []byte) (kept
 		s.inputStray(b, h, l4, k)
 	case tcp.Bad:
 		s.count.Drop[DropUnacceptable]++
-	case tcp.Done, tcp.NoRing:
+	case tcp.Done, tcp.NoRing, tcp.NoStage:
 	}
 	return false
+}
+
+// provide gives a connection what it lacks to take a payload.
+func (s *Stack) provide(c *tcp.Conn, lack tcp.Verdict) bool {
+	if lack == tcp.NoRing {
+		c.SetRxRing(s.rx.Get(c.RxWant), c.RxWant)
+		return true
+	}
+	f, ok := s.w.Take()
+	if !ok {
+		s.count.NoBuffer++
+		return false
+	}
+	c.SetStage(uintptr(f.Handle), f.Addr, f.Len)
+	s.rxHeld++ // it ends up in the receive ring, from which the application takes it
+	return true
 }
 
 // synOptions reads the options of a SYN. Malformed ones make the segment be dropped.

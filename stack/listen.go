@@ -178,6 +178,9 @@ func (s *Stack) join(c *tcp.Conn, o *Options, mac MAC) {
 // opened hands a connection that has come up, or failed to, to who waits for it.
 func (s *Stack) opened(c *tcp.Conn) {
 	up := c.State() != tcp.Closed
+	if up {
+		s.renew(c)
+	}
 	if c.Parent == 0 {
 		if up {
 			s.count.Opened++
@@ -222,6 +225,7 @@ func (s *Stack) release(c *tcp.Conn) {
 	s.wheel.cancel(c.ID)
 	if h := c.TakeStage(); h != 0 {
 		s.w.Release(dpdk.Handle(h))
+		s.rxHeld--
 	}
 	for {
 		h := c.DrainRx()

@@ -110,7 +110,9 @@ func (s *Stack) resend(c *tcp.Conn) bool {
 		} else if !s.copySegment(c, seq, tcp.ACK|tcp.PSH, addr, n) {
 			return false
 		}
-		s.count.Retransmits++
+		if !c.First(seq) {
+			s.count.Retransmits++
+		}
 		c.Resent()
 	}
 }

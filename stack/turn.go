@@ -45,6 +45,7 @@ func (s *Stack) turn(op dpdk.Op) bool {
 	s.wheel.advance(s.now, s.fire)
 	s.tickNeighbours()
 	s.settle()
+	s.neigh.publish(s.now) // after the frames that waited have gone out: what applications send comes behind them
 	s.helpApp()
 	return busy
 }
@@ -95,6 +96,9 @@ func (s *Stack) fire(id uint32) {
 	c := s.conns.at(id)
 	c.TimerAt = 0
 	c.Timer(&s.cfg.TCP, s.now)
+	if c.Pending()&tcp.PendRtx != 0 {
+		s.renew(c) // the peer may have moved
+	}
 	s.touch(c)
 }
 
@@ -143,6 +147,7 @@ func (s *Stack) finish(c *tcp.Conn) {
 	}
 	if p&tcp.PendAcked != 0 {
 		s.releaseAcked(c)
+		s.neigh.touch(c.NeighRef)
 	}
 	if p&(tcp.PendAck|tcp.PendRead|tcp.PendWrite|tcp.PendAcked|tcp.PendRtx|tcp.PendOpen|tcp.PendGone|tcp.PendSyn|tcp.PendTimer) != 0 {
 		c.Publish(s.now)

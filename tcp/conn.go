@@ -105,6 +105,7 @@ type Conn struct {
 	PortRef  uint32 // the stack's name for the chosen local port; 0: it was not chosen
 	Parent   uint32 // the listener that it belongs to until it is accepted; 0: none
 	NextHop  uint32 // IPv4 address whose MAC stands in Hdr
+	NeighRef uint32 // the stack's name for the next hop's entry, to note its use
 	Laddr    uint32
 	Raddr    uint32
 	Lport    uint16

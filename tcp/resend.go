@@ -79,3 +79,8 @@ func (c *Conn) Resent() {
 		c.rtxNxt += Seq(n)
 	}
 }
+
+// First says whether what lies at seq was held back until now, so that sending it is no retransmission.
+func (c *Conn) First(seq Seq) bool {
+	return c.held.Load() != 0 && c.heldFrom.LessEq(seq) && c.retries == 0
+}
