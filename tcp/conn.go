@@ -113,7 +113,7 @@ type Conn struct {
 	Linked   uint8 // the stack's marks: in the table, in this burst's list
 	KeepCnt  uint8
 	_        [2]byte
-	_        [24]byte
+	_        [16]byte
 	KeepIdle int64 // SO_KEEPALIVE: ns of silence before a probe; 0: off
 	heardAt  int64 // when the peer was last heard (kept only with KeepIdle)
 	TimerAt  int64 // when the stack's wheel calls Timer; 0: not armed. It may be early: Timer looks for itself
