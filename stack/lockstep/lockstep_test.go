@@ -1,6 +1,7 @@
 //go:build cgo
 
-package stack_test
+// Package lockstep_test runs two stacks over a net_ring pair of DPDK, on one thread, turn by turn.
+package lockstep_test
 
 import (
 	"bytes"
@@ -19,7 +20,7 @@ import (
 func TestMain(m *testing.M) {
 	runtime.LockOSThread()
 	noHuge := !dpdk.HasHugepages()
-	if _, err := dpdk.EalInit(dpdk.DefaultArgs(noHuge, 256, "ndpip-stack-test")); err != nil {
+	if _, err := dpdk.EalInit(dpdk.DefaultArgs(noHuge, 256, "ndpip-lockstep-test")); err != nil {
 		println(err.Error())
 		os.Exit(1)
 	}
