@@ -32,17 +32,21 @@ static struct {
 	char keep[8192];
 } logs = {.mu = PTHREAD_MUTEX_INITIALIZER};
 
-static ssize_t log_write(void *cookie, const char *buf, size_t n)
+static void log_keep(const char *buf, size_t n)
 {
 	size_t i;
 
-	(void)cookie;
 	pthread_mutex_lock(&logs.mu);
-	if (rte_log_cur_msg_loglevel() <= (int)RTE_LOG_WARNING) {
-		for (i = 0; i < n; i++)
-			logs.keep[logs.end++ % sizeof(logs.keep)] = buf[i];
-	}
+	for (i = 0; i < n; i++)
+		logs.keep[logs.end++ % sizeof(logs.keep)] = buf[i];
 	pthread_mutex_unlock(&logs.mu);
+}
+
+static ssize_t log_write(void *cookie, const char *buf, size_t n)
+{
+	(void)cookie;
+	if (rte_log_cur_msg_loglevel() <= (int)RTE_LOG_WARNING)
+		log_keep(buf, n);
 	if (logs.echo && write(STDERR_FILENO, buf, n) < 0)
 		return (ssize_t)n; /* nowhere to say it */
 	return (ssize_t)n;
@@ -59,6 +63,56 @@ static void log_open(int echo)
 	if (stream != NULL)
 		rte_openlog_stream(stream);
 }
+
+/*
+ * While it starts, DPDK also writes past its log: to stderr why it gives up, to stdout a page of usage after a wrong
+ * option. glibc's stdout and stderr are variables, so C's part of the process can be given others meanwhile; Go writes
+ * to the descriptors and does not notice.
+ */
+#ifdef __GLIBC__
+static ssize_t keep_write(void *cookie, const char *buf, size_t n)
+{
+	(void)cookie;
+	log_keep(buf, n);
+	return (ssize_t)n;
+}
+
+static ssize_t drop_write(void *cookie, const char *buf, size_t n)
+{
+	(void)cookie;
+	(void)buf;
+	return (ssize_t)n;
+}
+
+struct std {
+	FILE *out, *err;
+};
+
+static struct std std_divert(void)
+{
+	static FILE *drop, *keep;
+	struct std old = {stdout, stderr};
+
+	if (drop == NULL)
+		drop = fopencookie(NULL, "w", (cookie_io_functions_t){.write = drop_write});
+	if (keep == NULL)
+		keep = fopencookie(NULL, "w", (cookie_io_functions_t){.write = keep_write});
+	if (drop != NULL)
+		stdout = drop;
+	if (keep != NULL) {
+		setvbuf(keep, NULL, _IOLBF, 0);
+		stderr = keep;
+	}
+	return old;
+}
+
+static void std_restore(struct std old)
+{
+	fflush(stderr);
+	stdout = old.out;
+	stderr = old.err;
+}
+#endif
 
 uint64_t ndpip_log_mark(void)
 {
@@ -94,10 +148,18 @@ struct init {
 static void *init_thread(void *arg)
 {
 	struct init *in = arg;
+#ifdef __GLIBC__
+	struct std old = {stdout, stderr};
 
+	if (!logs.echo)
+		old = std_divert();
+#endif
 	rte_errno = 0;
 	in->ret = rte_eal_init(in->argc, in->argv);
 	in->err = rte_errno;
+#ifdef __GLIBC__
+	std_restore(old);
+#endif
 	return NULL;
 }
 

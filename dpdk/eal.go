@@ -29,7 +29,8 @@ var eal struct {
 }
 
 // EalInit starts DPDK. args are its command line: args[0] is the program's name, as in os.Args; when args is empty or
-// args[0] is an option, a name is put before it. It returns how many of args were the EAL's, a closing "--" included.
+// args[0] is an option, a name is put before it. It returns how many of args were the EAL's, the name and a
+// closing "--" included.
 //
 // The calling thread keeps its CPU affinity and does not become an lcore: see RegisterLcore. What DPDK logs is kept for
 // the text of errors; it goes to stderr as well when args has a --log-level option. A device that does not come up is
@@ -55,30 +56,21 @@ func EalInit(args []string) (int, error) {
 	if i := slices.Index(opts, "--"); i >= 0 {
 		opts = opts[:i]
 	}
-	echo := C.int(0)
+	echo := false
 	for _, a := range opts {
 		if a == "-h" || a == "--help" {
 			return 0, ealError(syscall.EINVAL, "", "leave out "+a+": DPDK would print its options and end the program")
 		}
 		if strings.HasPrefix(a, "--log-level") {
-			echo = 1
+			echo = true
 		}
 	}
 	if err := clearMemifSockets(opts); err != nil {
 		return 0, err
 	}
-	// DPDK reorders argv and keeps pointers into it, so this memory is never freed.
-	cargv := (**C.char)(C.calloc(C.size_t(len(args)+1), C.size_t(unsafe.Sizeof(uintptr(0)))))
-	for i, a := range args {
-		unsafe.Slice(cargv, len(args))[i] = C.CString(a)
-	}
 	mark := C.ndpip_log_mark()
-	restore := runtimeDir()
-	var errno C.int
-	n := int(C.ndpip_eal_init(C.int(len(args)), cargv, echo, &errno))
-	restore()
+	n, e := rteEalInit(args, echo)
 	if n < 0 {
-		e := syscall.Errno(errno)
 		hint := initHint(opts, e)
 		if eal.failed && e == syscall.EALREADY {
 			hint = startFailed
@@ -87,10 +79,20 @@ func EalInit(args []string) (int, error) {
 		return 0, ealError(e, logSince(mark), hint)
 	}
 	eal.up = true
-	if n == len(opts)+1 && n < len(args) {
-		n++ // the "--" itself
+	return n + 1 - added, nil // DPDK does not count the program's name
+}
+
+// rteEalInit calls rte_eal_init; it knows nothing of what was done before.
+func rteEalInit(args []string, echo bool) (int, syscall.Errno) {
+	// DPDK reorders argv and keeps pointers into it, so this memory is never freed.
+	argv := (**C.char)(C.calloc(C.size_t(len(args)+1), C.size_t(unsafe.Sizeof(uintptr(0)))))
+	for i, a := range args {
+		unsafe.Slice(argv, len(args))[i] = C.CString(a)
 	}
-	return min(max(n-added, 0), len(args)-added), nil
+	defer runtimeDir()()
+	var errno C.int
+	n := C.ndpip_eal_init(C.int(len(args)), argv, C.int(cbool(echo)), &errno)
+	return int(n), syscall.Errno(errno)
 }
 
 // runtimeDir gives DPDK a directory for its sockets that it can write to, for as long as it starts; call what it
@@ -103,11 +105,11 @@ func runtimeDir() (restore func()) {
 	}
 	old, had := os.LookupEnv(xdg)
 	dir := old
-	if !had || old == "" {
+	if !had {
 		dir = "/tmp"
 	}
 	base := filepath.Join(dir, "dpdk")
-	if os.MkdirAll(base, 0o700) == nil && syscall.Access(base, 7) == nil {
+	if dir != "" && os.MkdirAll(base, 0o700) == nil && syscall.Access(base, 7) == nil {
 		return func() {}
 	}
 	own := fmt.Sprintf("/tmp/ndpip-%d", os.Getuid())
@@ -161,17 +163,17 @@ func initHint(args []string, errno syscall.Errno) string {
 	}
 	switch {
 	case has("--no-huge") && has("--in-memory"):
-		return "--no-huge and --in-memory exclude each other in DPDK before 23.03: leave out --in-memory"
-	case has("--no-huge") && !has("-m"):
-		return "--no-huge needs -m N, the memory to take in MiB: add -m 64"
+		return "--no-huge and --in-memory exclude each other: leave out --in-memory"
+	case errno == syscall.EINVAL:
+		return "an option of the EAL is wrong or unknown"
 	case !has("--no-huge") && !HasHugepages():
 		return "there are no free hugepages for this user: reserve some (echo 512 > /proc/sys/vm/nr_hugepages, as root), or run with --no-huge -m 64"
 	case !has("--no-huge") && !has("--in-memory") && os.Getuid() != 0:
 		return "the hugepage directory may belong to root: add --in-memory, which needs none"
+	case errno == syscall.ENOMEM:
+		return "ask for less memory with -m N, in MiB"
 	case errno == syscall.EACCES || errno == syscall.EPERM:
 		return "this user may not use what the options name: run as root, or take --no-huge and virtual ports"
-	case errno == syscall.EINVAL:
-		return "an option of the EAL is wrong or unknown"
 	}
 	return ""
 }
@@ -191,11 +193,25 @@ func strerror(e syscall.Errno) string {
 
 func rteErrno() int { return int(C.ndpip_rte_errno()) }
 
+// noise are warnings that DPDK gives in good health.
+var noise = []string{
+	"hugepages reported on node",
+	"no mounted hugetlbfs",
+	"No legacy callbacks",
+	"Failed to register mp action callback", // net_memif, for secondary processes, which DefaultArgs leaves out
+}
+
 // logSince is what DPDK logged since mark, warnings and worse, on one line.
 func logSince(mark C.uint64_t) string {
-	var buf [600]byte
+	var buf [1000]byte
 	n := C.ndpip_log_since(mark, (*C.char)(unsafe.Pointer(&buf[0])), C.size_t(len(buf)))
-	lines := strings.FieldsFunc(string(buf[:n]), func(r rune) bool { return r == '\n' })
+	var lines []string
+	for line := range strings.Lines(string(buf[:n])) {
+		line = strings.TrimSpace(line)
+		if line != "" && !slices.ContainsFunc(noise, func(s string) bool { return strings.Contains(line, s) }) {
+			lines = append(lines, line)
+		}
+	}
 	return strings.Join(lines, "; ")
 }
 

@@ -69,7 +69,7 @@ func kernelChild(wire string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := EalInit(append(DefaultArgs(!HasHugepages(), 0, ""), args...)); err != nil {
+	if _, err := EalInit(append(testArgs(), args...)); err != nil {
 		return err
 	}
 	if _, err := RegisterLcore(-1); err != nil {

@@ -11,6 +11,7 @@ import "C"
 
 import (
 	"fmt"
+	"sync/atomic"
 	"syscall"
 	"unsafe"
 )
@@ -150,3 +151,11 @@ func (p *Port) unsendable() (n uint64) {
 	}
 	return n
 }
+
+// inBurst is the word by which the lane says that it is in the driver (gate.h).
+func (l *portLane) inBurst() *atomic.Uint64 {
+	return (*atomic.Uint64)(unsafe.Pointer(&l.c.priv.in_burst))
+}
+
+// laneInBurst is the same for the lane as it is handed out.
+func laneInBurst(l *Lane) *atomic.Uint64 { return (*portLane)(unsafe.Pointer(l)).inBurst() }

@@ -15,6 +15,13 @@ const childEnv = "NDPIP_DPDK_TEST_CHILD"
 // children are the parts; the function's error is printed, and the exit status is 1 then.
 var children = map[string]func(arg string) error{}
 
+// noHugeEnv makes the tests run without hugepages where there are some.
+const noHugeEnv = "NDPIP_DPDK_TEST_NOHUGE"
+
+func testArgs() []string {
+	return DefaultArgs(os.Getenv(noHugeEnv) != "" || !HasHugepages(), 0, "")
+}
+
 func TestMain(m *testing.M) {
 	if part := os.Getenv(childEnv); part != "" {
 		if err := children[part](os.Getenv(childEnv + "_ARG")); err != nil {
@@ -23,8 +30,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	args := DefaultArgs(!HasHugepages(), 0, "")
-	if _, err := EalInit(append(args, "--no-pci", "--vdev=net_null0", "--vdev=net_null1,size=1000,copy=1")); err != nil {
+	if _, err := EalInit(append(testArgs(), "--no-pci", "--vdev=net_null0", "--vdev=net_null1,size=1000,copy=1")); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

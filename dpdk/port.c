@@ -134,12 +134,6 @@ int ndpip_port_configure(uint16_t port, struct ndpip_port_conf *c, const char **
 		if (ret != 0)
 			return ret;
 	}
-	if (c->set_mac) {
-		*step = "rte_eth_dev_default_mac_addr_set";
-		ret = ndpip_port_set_mac(port, c->mac);
-		if (ret != 0)
-			return ret;
-	}
 	if (c->promiscuous) {
 		*step = "rte_eth_promiscuous_enable";
 		ret = rte_eth_promiscuous_enable(port);
@@ -184,16 +178,6 @@ int ndpip_port_set_mac(uint16_t port, const uint8_t mac[6])
 
 	memcpy(a.addr_bytes, mac, 6);
 	return rte_eth_dev_default_mac_addr_set(port, &a);
-}
-
-int ndpip_port_get_mac(uint16_t port, uint8_t mac[6])
-{
-	struct rte_ether_addr a;
-	int ret = rte_eth_macaddr_get(port, &a);
-
-	if (ret == 0)
-		memcpy(mac, a.addr_bytes, 6);
-	return ret;
 }
 
 static int rings_new(struct rte_ring **r, uint32_t n, uint32_t size, const char *name, const char *way)

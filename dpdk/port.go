@@ -1,6 +1,7 @@
 package dpdk
 
 /*
+#include <errno.h>
 #include <stdlib.h>
 #include <rte_ethdev.h>
 #include "eal.h"
@@ -23,6 +24,7 @@ type Port struct {
 	id     uint16
 	name   string
 	driver string
+	mac    [6]byte
 	owned  bool // configured here: Close closes the device
 
 	mu      sync.Mutex
@@ -74,7 +76,8 @@ func PortByName(name string) (uint16, error) {
 	cname := C.CString(name)
 	defer C.free(unsafe.Pointer(cname))
 	var id C.uint16_t
-	if ret := C.rte_eth_dev_get_port_by_name(cname, &id); ret != 0 {
+	// A driver that fails half-way may leave the name behind, with no port to it.
+	if ret := C.rte_eth_dev_get_port_by_name(cname, &id); ret != 0 || C.rte_eth_dev_is_valid_port(id) == 0 {
 		// The EAL starts without a device that fails to come up; what it logged then is the reason.
 		return 0, &Error{Call: "rte_eth_dev_get_port_by_name", What: name, Errno: syscall.ENODEV, Text: strerror(syscall.ENODEV), Reason: LogTail(), Hint: havePorts()}
 	}
@@ -84,7 +87,7 @@ func PortByName(name string) (uint16, error) {
 // PortName is the name of the device behind a port.
 func PortName(id uint16) (string, error) {
 	var buf [C.RTE_ETH_NAME_MAX_LEN]C.char
-	if ret := C.rte_eth_dev_get_name_by_port(C.uint16_t(id), &buf[0]); ret != 0 {
+	if ret := C.rte_eth_dev_get_name_by_port(C.uint16_t(id), &buf[0]); ret != 0 || C.rte_eth_dev_is_valid_port(C.uint16_t(id)) == 0 {
 		return "", &Error{Call: "rte_eth_dev_get_name_by_port", What: fmt.Sprintf("port %d", id), Errno: syscall.ENODEV, Text: strerror(syscall.ENODEV), Hint: havePorts()}
 	}
 	return C.GoString(&buf[0]), nil
@@ -152,19 +155,25 @@ func ConfigurePort(id uint16, conf PortConf) (*Port, error) {
 		rxq: C.uint16_t(rxq), txq: C.uint16_t(txq),
 		rx_desc: descriptors(conf.RxDesc), tx_desc: descriptors(conf.TxDesc),
 		mtu: C.uint16_t(conf.MTU), offload: cbool(conf.Offload), promiscuous: cbool(conf.Promiscuous),
-		set_mac: cbool(conf.MAC != nil), pool: conf.RxPool.mp,
-	}
-	if conf.MAC != nil {
-		for i, x := range conf.MAC {
-			cc.mac[i] = C.uint8_t(x)
-		}
+		pool: conf.RxPool.mp,
 	}
 	var step *C.char
 	C.ndpip_gate_reset(C.uint16_t(id), 1)
 	if ret := C.ndpip_port_configure(C.uint16_t(id), &cc, &step); ret != 0 {
 		return nil, p.errorf(C.GoString(step), int(ret), mark, "")
 	}
-	if err := p.guard(); err != nil {
+	switch {
+	case conf.MAC != nil:
+		err = p.SetMAC(*conf.MAC)
+	case info.MAC == [6]byte{}:
+		p.mac = [6]byte{2, 'N', 'D', 'P', byte(id >> 8), byte(id)} // locally administered
+	default:
+		p.mac = info.MAC
+	}
+	if err == nil {
+		err = p.guard()
+	}
+	if err != nil {
 		return nil, err
 	}
 	return p, nil
@@ -198,7 +207,7 @@ func AttachPort(id uint16) (*Port, error) {
 	if info.TxQueues == 0 {
 		return nil, p.errorf("AttachPort", int(syscall.EINVAL), C.ndpip_log_mark(), "the port is not configured: call rte_eth_dev_configure, or ConfigurePort")
 	}
-	p.driver, p.started = info.Driver, true
+	p.driver, p.mac, p.started = info.Driver, info.MAC, true
 	C.ndpip_gate_reset(C.uint16_t(id), 0)
 	if err := p.guard(); err != nil {
 		return nil, err
@@ -320,8 +329,16 @@ func (p *Port) info() (PortInfo, error) {
 		RxOffers: Flags(c.rx_can), TxOffers: Flags(c.tx_can),
 		RxOffload: Flags(c.rx_on), TxOffload: Flags(c.tx_on),
 		MinMTU: int(c.min_mtu), MaxMTU: int(c.max_mtu), MTU: int(c.mtu),
-		Socket: int(c.socket), MAC: gomac(c.mac), LinkUp: c.up != 0, SpeedMbps: int(c.speed),
+		Socket: int(c.socket), MAC: p.addr(gomac(c.mac)), LinkUp: c.up != 0, SpeedMbps: int(c.speed),
 	}, nil
+}
+
+// addr is the port's address, given the driver's.
+func (p *Port) addr(driver [6]byte) [6]byte {
+	if p.mac != [6]byte{} {
+		return p.mac
+	}
+	return driver
 }
 
 func gomac(c [6]C.uint8_t) (m [6]byte) {
@@ -332,22 +349,27 @@ func gomac(c [6]C.uint8_t) (m [6]byte) {
 }
 
 // MAC is the port's address.
-func (p *Port) MAC() [6]byte {
-	var c [6]C.uint8_t
-	C.ndpip_port_get_mac(C.uint16_t(p.id), &c[0])
-	return gomac(c)
-}
+func (p *Port) MAC() [6]byte { return p.mac }
 
-// SetMAC changes the port's address.
+// SetMAC changes the port's address. Some virtual ports have none that could be changed, or none at all: what they
+// deliver does not depend on it, so the address is kept here.
 func (p *Port) SetMAC(mac [6]byte) error {
+	mark := C.ndpip_log_mark()
+	if mac[0]&1 != 0 || mac == [6]byte{} {
+		return p.errorf("rte_eth_dev_default_mac_addr_set", int(syscall.EINVAL), mark, "a port's address is not a multicast address, and not all zero")
+	}
 	var c [6]C.uint8_t
 	for i, x := range mac {
 		c[i] = C.uint8_t(x)
 	}
-	mark := C.ndpip_log_mark()
-	if ret := C.ndpip_port_set_mac(C.uint16_t(p.id), &c[0]); ret != 0 {
+	ret := C.ndpip_port_set_mac(C.uint16_t(p.id), &c[0])
+	if ret != 0 && ret != -C.ENOTSUP {
 		return p.errorf("rte_eth_dev_default_mac_addr_set", int(ret), mark, "")
 	}
+	if ret != 0 {
+		_ = C.rte_eth_promiscuous_enable(C.uint16_t(p.id)) // if it filters at all, it is not to
+	}
+	p.mac = mac
 	return nil
 }
 

@@ -23,8 +23,7 @@ struct ndpip_port_info {
 struct ndpip_port_conf {
 	uint16_t rxq, txq, rx_desc, tx_desc; /* in: wanted; out: what it became */
 	uint16_t mtu;                        /* 0: the driver's */
-	uint8_t offload, promiscuous, set_mac;
-	uint8_t mac[6];
+	uint8_t offload, promiscuous;
 	struct rte_mempool *pool;
 };
 
@@ -38,7 +37,6 @@ int ndpip_port_configure(uint16_t port, struct ndpip_port_conf *conf, const char
 int ndpip_port_stats(uint16_t port, struct ndpip_port_stats *out);
 int ndpip_port_link(uint16_t port);
 int ndpip_port_set_mac(uint16_t port, const uint8_t mac[6]);
-int ndpip_port_get_mac(uint16_t port, uint8_t mac[6]);
 
 /* Two net_ring ports, each receiving on the rings that the other sends on. The names are "net_ring_" NAME "a" and "b". */
 #define NDPIP_RING_QUEUES 8

@@ -140,6 +140,13 @@ func clearMemifSockets(args []string) error {
 		if path == "" {
 			continue
 		}
+		info, err := os.Lstat(path)
+		if err != nil {
+			continue // the driver says what is wrong with it, if anything is
+		}
+		if info.Mode().Type() != os.ModeSocket {
+			return &WireError{"memif:" + path, "there is something at this path that is no socket: remove it, or choose another path"}
+		}
 		c, err := net.Dial("unixpacket", path)
 		if err == nil {
 			_ = c.Close()
