@@ -65,6 +65,7 @@ type End struct {
 	out, in *path // frames to and from the other end
 	rx, tx  *pool // may be the same
 	tap     *Pcap
+	watch   func(at time.Duration, sent bool, frame []byte)
 	stats   Stats
 }
 
@@ -126,9 +127,21 @@ func (e *End) Tap(p *Pcap) {
 	e.tap = p
 }
 
-func (e *End) record(at time.Duration, frame []byte) {
+// Watch calls f with what passes this end from now on, as Tap records it: each frame that is sent (before anything
+// happens to it on the way) or received. f runs inside the link: it must not call it, nor keep or change the frame.
+// nil ends it.
+func (e *End) Watch(f func(at time.Duration, sent bool, frame []byte)) {
+	e.link.mu.Lock()
+	defer e.link.mu.Unlock()
+	e.watch = f
+}
+
+func (e *End) record(at time.Duration, sent bool, frame []byte) {
 	if e.tap != nil {
 		e.tap.Write(at, frame)
+	}
+	if e.watch != nil {
+		e.watch(at, sent, frame)
 	}
 }
 
@@ -147,5 +160,5 @@ func (e *End) pool(h dpdk.Handle, what string) *pool {
 func (e *End) received(data []byte) {
 	e.stats.Received++
 	e.stats.ReceivedBytes += uint64(len(data))
-	e.record(e.link.Now(), data)
+	e.record(e.link.Now(), false, data)
 }

@@ -154,7 +154,7 @@ func (p *path) put(mem []byte, flags dpdk.Flags, h *hold) {
 	complete(data, flags)
 	st.Sent++
 	st.SentBytes += uint64(len(data))
-	p.from.record(now, data)
+	p.from.record(now, true, data)
 
 	// The same numbers are drawn for each frame, needed or not, so that changing one fault leaves the others where
 	// they were.
