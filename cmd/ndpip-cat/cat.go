@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -17,8 +18,8 @@ const (
 	patience = 50 // ms
 	// piece is the size of the reads and writes.
 	piece = 64 << 10
-	// linger is how long the end waits for the peer to acknowledge what it has not yet.
-	linger = 30 * time.Second
+	// lingerTime is how long the end waits for the peer to acknowledge what it has not yet.
+	lingerTime = 30 * time.Second
 )
 
 // cat joins standard input and output to connections, one after the other.
@@ -28,6 +29,9 @@ type cat struct {
 	stop *cli.Stop
 	in   *input
 	out  io.Writer
+
+	sentAll   atomic.Bool // our stream has ended
+	peerFirst atomic.Bool // the peer's stream ended before ours; valid once both have ended
 }
 
 func newCat(h *api.Host, o *options, stop *cli.Stop, in io.Reader, out io.Writer) *cat {
@@ -35,7 +39,7 @@ func newCat(h *api.Host, o *options, stop *cli.Stop, in io.Reader, out io.Writer
 }
 
 func (c *cat) run() error {
-	release, err := cli.PinThread(c.o.CPU)
+	release, err := c.o.PinThread()
 	if err != nil {
 		return err
 	}
@@ -53,7 +57,7 @@ func (c *cat) run() error {
 // serve takes one connection, or with -k one after the other. With -k a connection that fails is no failure of the
 // program.
 func (c *cat) serve() error {
-	l, err := c.h.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK, 0)
+	l, err := c.o.Socket(c.h, unix.SOCK_STREAM)
 	if err != nil {
 		return err
 	}
@@ -72,7 +76,7 @@ func (c *cat) serve() error {
 	for !c.stop.Asked() {
 		fd, peer, err := c.h.Accept(l)
 		if again(err) || err == unix.ECONNABORTED {
-			if err := ready.wait(); err != nil {
+			if err := ready.wait(patience); err != nil {
 				return err
 			}
 			continue
@@ -92,7 +96,7 @@ func (c *cat) serve() error {
 
 // connect connects within --connect-timeout. It returns early when the program is to end.
 func (c *cat) connect() (fd int, err error) {
-	fd, err = c.h.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK, 0)
+	fd, err = c.o.Socket(c.h, unix.SOCK_STREAM)
 	if err != nil {
 		return -1, err
 	}
@@ -109,7 +113,7 @@ func (c *cat) connect() (fd int, err error) {
 	}
 	defer ready.close()
 	for deadline := time.Now().Add(c.o.connectTimeout); !c.stop.Asked(); {
-		if err := ready.wait(); err != nil {
+		if err := ready.wait(patience); err != nil {
 			return fail(err)
 		}
 		code, err := c.h.GetSockOptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
@@ -141,13 +145,33 @@ func (c *cat) relay(fd int) error {
 	if sendErr := <-sent; err == nil {
 		err = sendErr
 	}
-	if err == nil && !c.stop.Asked() {
-		c.lingers(fd)
-	}
 	if closeErr := c.h.Close(fd); err == nil && closeErr != nil {
 		err = fmt.Errorf("close: %w", closeErr)
 	}
+	if err == nil && !c.o.keep {
+		c.linger()
+	}
 	return err
+}
+
+// linger waits until the peer has acknowledged everything, when its stream ended first: the connection is gone then
+// (RFC 9293 section 3.6, LAST-ACK). When ours ended first, the peer's end says as much already. The program ends right
+// after it, and the stack with it.
+func (c *cat) linger() {
+	if !c.peerFirst.Load() {
+		return
+	}
+	ep, err := c.h.EpollCreate()
+	if err != nil {
+		return
+	}
+	w := waiter{h: c.h, ep: ep} // for no socket: it lets time pass, and with --inline the stack work
+	defer w.close()
+	for end := time.Now().Add(lingerTime); c.h.Stats().Connections > 0 && time.Now().Before(end) && !c.stop.Asked(); {
+		if w.wait(1) != nil {
+			return
+		}
+	}
 }
 
 // receive copies from the peer to the output until the peer's stream ends.
@@ -166,11 +190,12 @@ func (c *cat) receive(fd int) error {
 				return fmt.Errorf("standard output: %w", err)
 			}
 		case err == nil:
+			c.peerFirst.Store(!c.sentAll.Load())
 			return nil
 		case !again(err):
 			return err
 		default:
-			if err := ready.wait(); err != nil {
+			if err := ready.wait(patience); err != nil {
 				return err
 			}
 		}
@@ -180,7 +205,7 @@ func (c *cat) receive(fd int) error {
 
 // send copies from the input to the peer until the input ends, and then ends the stream; or until ended is closed.
 func (c *cat) send(fd int, ended <-chan struct{}) error {
-	release, err := cli.PinThread(-1)
+	release, err := api.PinThread(-1)
 	if err != nil {
 		return err
 	}
@@ -201,6 +226,7 @@ func (c *cat) send(fd int, ended <-chan struct{}) error {
 				if c.in.err != nil {
 					return fmt.Errorf("standard input: %w", c.in.err)
 				}
+				c.sentAll.Store(true)
 				return c.h.Shutdown(fd, unix.SHUT_WR)
 			}
 			err := c.write(fd, b, ready, ended)
@@ -228,19 +254,11 @@ func (c *cat) write(fd int, b []byte, ready *waiter, ended <-chan struct{}) erro
 			return nil
 		default:
 		}
-		if err := ready.wait(); err != nil {
+		if err := ready.wait(patience); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// lingers makes the close that follows wait for the peer's acknowledgement: the program ends right after it.
-func (c *cat) lingers(fd int) {
-	b := make([]byte, 8) // struct linger: l_onoff, l_linger in seconds
-	b[0], b[4] = 1, byte(linger/time.Second)
-	_ = c.h.SetSockOpt(fd, unix.SOL_SOCKET, unix.SO_LINGER, b)
-	_ = c.h.SetNonblock(fd, false)
 }
 
 // again says whether err only means that nothing could be done just now.

@@ -29,6 +29,9 @@ func perform(args []string) error {
 		return err
 	}
 	stop := cli.Signals(program)
+	if err := cli.AwaitServer(cfg, stop, o.connectTimeout); err != nil || stop.Asked() {
+		return err
+	}
 	h, err := cli.Open(cfg, os.Stderr)
 	if err != nil {
 		return err

@@ -74,7 +74,7 @@ func (s *sender) dial(key int) error {
 	if s.o.udp {
 		kind = unix.SOCK_DGRAM
 	}
-	fd, err := s.h.Socket(unix.AF_INET, kind|unix.SOCK_NONBLOCK, 0)
+	fd, err := s.o.Socket(s.h, kind)
 	if err != nil {
 		return err
 	}

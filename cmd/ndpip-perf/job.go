@@ -66,7 +66,7 @@ func (j *job) closeFiles() {
 
 // start makes the calling thread an lcore, the event queue, and starts the meter. end takes all of it back.
 func (j *job) start(h *api.Host) (end func(), err error) {
-	release, err := cli.PinThread(j.o.CPU)
+	release, err := j.o.PinThread()
 	if err != nil {
 		return nil, err
 	}

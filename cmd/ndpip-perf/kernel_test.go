@@ -192,7 +192,7 @@ func TestEnvironmentFaults(t *testing.T) {
 	perf, cat := build(t)
 	for name, args := range map[string][]string{
 		"no interface":   {"recv", "--wire", "af_packet:ndnone", "--bind-ip", "10.0.0.1"},
-		"no port":        {"recv", "--wire", "null", "--bind-ip", "10.0.0.1", "--iface", "7"},
+		"no port":        {"recv", "--no-huge", "-m", "64", "--no-pci", "--vdev=net_null0", "--file-prefix=ndnoport", "--", "--bind-ip", "10.0.0.1", "--iface", "7"},
 		"no directory":   {"recv", "--wire", "memif:/no/such/directory/x.sock"},
 		"no device":      {"recv", "--wire", "pci:0000:ff:1f.7", "--bind-ip", "10.0.0.1"},
 		"wrong EAL":      {"recv", "--no-such-eal-option", "--", "--bind-ip", "10.0.0.1"},

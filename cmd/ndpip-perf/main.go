@@ -60,6 +60,9 @@ func perform(program, verb string, args []string) error {
 		return err
 	}
 	defer work.closeFiles()
+	if err := cli.AwaitServer(cfg, stop, o.connectTimeout); err != nil || stop.Asked() {
+		return err
+	}
 	h, err := cli.Open(cfg, os.Stderr)
 	if err != nil {
 		return err

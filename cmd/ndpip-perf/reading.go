@@ -1,16 +1,27 @@
 package main
 
-import "ndpip/cmd/internal/meter"
+import (
+	"ndpip/api"
+	"ndpip/cmd/internal/meter"
+)
 
 // reading is what the meter prints: the loop's own counters, and the host's since the job began.
 func (j *job) reading() meter.Reading {
-	s := j.h.Stats()
+	now := j.h.Stats()
 	r := meter.Reading{
 		Bytes:           j.count.Bytes.Load(),
 		Connections:     int(j.count.Connections.Load()),
-		Retransmissions: s.Retransmits - j.base.Retransmits,
-		Drops:           s.Drops - j.base.Drops,
-		Segments:        j.count.Segments.Load(),
+		Segments:        j.segments(&now) - j.segments(&j.base),
+		Retransmissions: now.Retransmits - j.base.Retransmits,
+		Drops:           now.Drops + now.PortDrops - j.base.Drops - j.base.PortDrops,
 	}
 	return r
+}
+
+// segments counts the frames with payload in the direction of the job.
+func (j *job) segments(s *api.Stats) uint64 {
+	if j.o.verb == "send" {
+		return s.TxSegments + s.TxDatagrams
+	}
+	return s.RxData + s.RxDatagrams
 }

@@ -115,7 +115,7 @@ func (r *receiver) span() time.Duration {
 
 // socket makes a socket that is bound to the own address and port.
 func (r *receiver) socket(kind int) (int, error) {
-	fd, err := r.h.Socket(unix.AF_INET, kind|unix.SOCK_NONBLOCK, 0)
+	fd, err := r.o.Socket(r.h, kind)
 	if err != nil {
 		return -1, err
 	}
@@ -244,7 +244,6 @@ func (r *receiver) read(s *stream) (open bool, err error) {
 		n, err = r.readBufs(s)
 	} else if n, err = r.h.Read(s.fd, r.buf); n > 0 {
 		err = r.take(s, r.buf[:n])
-		r.count.Segments.Add(1)
 	}
 	var wrong *contentError
 	switch {
@@ -278,7 +277,6 @@ func (r *receiver) readBufs(s *stream) (n int, err error) {
 	if ferr := r.h.Free(s.fd, r.bufs[:n]); err == nil {
 		err = ferr
 	}
-	r.count.Segments.Add(uint64(n))
 	return n, err
 }
 

@@ -52,7 +52,6 @@ func (r *receiver) burst(s *stream) error {
 		if err := r.take(s, r.buf[:n]); err != nil {
 			return err
 		}
-		r.count.Segments.Add(1)
 	}
 	return nil
 }

@@ -225,7 +225,6 @@ func (s *sender) took(c *conn, b []byte) {
 	}
 	c.bytes += uint64(len(b))
 	s.count.Bytes.Add(uint64(len(b)))
-	s.count.Segments.Add(uint64((len(b) + s.mss - 1) / s.mss))
 }
 
 // next is what the connection is to send next: at most a chunk, and never nothing without an error.

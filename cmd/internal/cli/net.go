@@ -19,11 +19,11 @@ var NetHelp string
 
 // Limits of the options.
 const (
-	MaxBurst   = 256 // frames that one call to the port carries
-	MinMSS     = 8
-	MaxMSS     = 9600
-	minMTU     = 68 // RFC 791 section 3.2: every host takes a datagram of 68 octets unfragmented
-	maxMTU     = 9702
+	maxBurst   = 256 // frames that one call to the port carries
+	minMSS     = 48
+	maxMSS     = 9176
+	minMTU     = 576 // RFC 791 section 3.1: every host takes a datagram of 576 octets
+	maxMTU     = 9216
 	maxScale   = 14 // RFC 7323 section 2.3
 	maxBuffer  = 1 << 30
 	DefaultMSS = 1460
@@ -43,20 +43,19 @@ type Net struct {
 	mac        net.HardwareAddr
 	neighbours map[netip.Addr]net.HardwareAddr
 
-	Burst, WinScale, MSS, MTU int
-	mbufs, rcvBuf, sndBuf     int
-	checksum                  string
-	noHuge, inline, yield     bool
-	workerCPU                 int
-
-	CPU int // CPU of the application's thread, -1: not pinned
+	Burst, MSS            int
+	mtu, winScale         int
+	mbufs, rcvBuf, sndBuf int
+	checksum              string
+	noHuge, inline, yield bool
+	cpu, workerCPU        int // -1: not pinned
 
 	flags *pflag.FlagSet
 }
 
 // Register adds the options to f.
 func (n *Net) Register(f *Flags) {
-	*n = Net{length: defaultLen, Burst: DefaultBurst, WinScale: -1, checksum: "auto", workerCPU: -1, CPU: -1, flags: f.FlagSet}
+	*n = Net{length: defaultLen, Burst: DefaultBurst, winScale: -1, checksum: "auto", workerCPU: -1, cpu: -1, flags: f.FlagSet}
 	f.StringVar(&n.wire, "wire", "", wireWant)
 	f.Var(Number{&n.iface, 0, 65535, ""}, "iface", "the number of the DPDK port, from 0")
 	f.Var(IPLen{&n.bind}, "bind-ip", "own address, such as 10.0.0.1/24")
@@ -64,18 +63,18 @@ func (n *Net) Register(f *Flags) {
 	f.Var(IP{&n.gateway}, "gateway", "the router's address, such as 10.0.0.254")
 	f.Var(MAC{&n.mac}, "bind-eth", "own Ethernet address, such as 02:00:00:00:00:01")
 	f.Var(Neighbours{&n.neighbours}, "arp", "a static neighbour, such as 10.0.0.2=02:00:00:00:00:02")
-	f.Var(Number{&n.Burst, 1, MaxBurst, "frames"}, "burst", "frames per turn, such as 32")
-	f.Var(Number{&n.WinScale, 0, maxScale, ""}, "win-scale", "bits that the window is scaled by, 0 to 14")
-	f.Var(Number{&n.MSS, MinMSS, MaxMSS, "bytes"}, "mss", "bytes in a segment, such as 1460")
-	f.Var(Number{&n.MTU, minMTU, maxMTU, "bytes"}, "mtu", "the port's MTU, such as 1500")
-	f.Var(Number{&n.mbufs, 256, 1 << 24, "buffers"}, "mbufs", "packet buffers in each pool, such as 8192")
+	f.Var(Number{&n.Burst, 1, maxBurst, "frames"}, "burst", "frames per turn, such as 32")
+	f.Var(Number{&n.winScale, 0, maxScale, ""}, "win-scale", "bits that the window is scaled by, 0 to 14")
+	f.Var(Number{&n.MSS, minMSS, maxMSS, "bytes"}, "mss", "bytes in a segment, such as 1460")
+	f.Var(Number{&n.mtu, minMTU, maxMTU, "bytes"}, "mtu", "the port's MTU, such as 1500")
+	f.Var(Number{&n.mbufs, 512, 1 << 24, "buffers"}, "mbufs", "packet buffers in each pool, such as 8192")
 	f.Var(Size{&n.rcvBuf, 2048, maxBuffer}, "rcvbuf", "receive buffer of a connection, such as 4m")
 	f.Var(Size{&n.sndBuf, 2048, maxBuffer}, "sndbuf", "send buffer of a connection, such as 4m")
 	f.Var(Choice{&n.checksum, []string{"auto", "software", "off"}}, "checksum", "auto, software or off")
 	f.BoolVar(&n.noHuge, "no-huge", false, "run without hugepages")
 	f.BoolVar(&n.inline, "inline", false, "no worker thread")
 	f.BoolVar(&n.yield, "yield", false, "give the CPU away on an empty poll")
-	f.Var(Number{&n.CPU, 0, 4095, ""}, "cpu", "the CPU of the application's thread, from 0")
+	f.Var(Number{&n.cpu, 0, 4095, ""}, "cpu", "the CPU of the application's thread, from 0")
 	f.Var(Number{&n.workerCPU, 0, 4095, ""}, "worker-cpu", "the CPU of the worker, from 0")
 }
 
@@ -107,6 +106,9 @@ func (n *Net) Config(eal []string, side Side) (api.Config, error) {
 			return api.Config{}, err
 		}
 	}
+	if n.iface != 0 && n.wire != "" {
+		return api.Config{}, Usagef("--iface %d picks one of the ports that EAL arguments make: leave it out with --wire", n.iface)
+	}
 	addr, err := n.address(side)
 	if err != nil {
 		return api.Config{}, err
@@ -117,7 +119,7 @@ func (n *Net) Config(eal []string, side Side) (api.Config, error) {
 	cfg := api.Config{
 		Wire: wire.String(), Server: side.Server, EAL: eal, NoHuge: n.noHuge, Port: n.iface,
 		MAC: n.mac, Addr: addr, Gateway: n.gateway, Neighbours: n.neighbours,
-		Burst: n.Burst, Mbufs: n.mbufs, MTU: n.MTU, MSS: n.MSS, WinScale: n.WinScale,
+		Burst: n.Burst, Mbufs: n.mbufs, MTU: n.mtu, MSS: n.MSS, WinScale: n.winScale,
 		RcvBuf: n.rcvBuf, SndBuf: n.sndBuf,
 		Inline: n.inline, WorkerCPU: n.workerCPU, Yield: n.yields(wire),
 	}
@@ -158,8 +160,8 @@ func (n *Net) consistent(addr netip.Prefix) error {
 	if n.gateway == addr.Addr() {
 		return Usagef("--gateway %s is the own address: give the router's", n.gateway)
 	}
-	if n.MTU != 0 && n.MSS > n.MTU-40 {
-		return Usagef("--mss %d does not fit --mtu %d: want at most %d", n.MSS, n.MTU, n.MTU-40)
+	if n.mtu != 0 && n.MSS > n.mtu-40 {
+		return Usagef("--mss %d does not fit --mtu %d: want at most %d", n.MSS, n.mtu, n.mtu-40)
 	}
 	if n.inline && n.flags.Changed("worker-cpu") {
 		return Usagef("--worker-cpu has no meaning with --inline, which has no worker: leave one of them out")

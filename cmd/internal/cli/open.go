@@ -5,6 +5,8 @@ import (
 	"io"
 	"runtime"
 
+	"golang.org/x/sys/unix"
+
 	"ndpip/api"
 	"ndpip/dpdk"
 )
@@ -28,19 +30,24 @@ func Open(cfg api.Config, notes io.Writer) (*api.Host, error) {
 	return api.Open(cfg)
 }
 
-// PinThread makes the calling goroutine's thread an lcore of DPDK, pinned to cpu, or not pinned when cpu is -1. The
-// goroutine stays on the thread until release is called.
-func PinThread(cpu int) (release func(), err error) {
-	runtime.LockOSThread()
-	if _, err := dpdk.RegisterLcore(cpu); err != nil {
-		runtime.UnlockOSThread()
-		if cpu >= 0 {
-			return nil, fmt.Errorf("--cpu %d: %w", cpu, err)
-		}
-		return nil, err
+// PinThread makes the program's thread an lcore of DPDK, pinned to the CPU of --cpu.
+func (n *Net) PinThread() (release func(), err error) {
+	release, err = api.PinThread(n.cpu)
+	if err != nil && n.cpu >= 0 {
+		err = fmt.Errorf("--cpu %d: %w", n.cpu, err)
 	}
-	return func() {
-		dpdk.UnregisterLcore()
-		runtime.UnlockOSThread()
-	}, nil
+	return release, err
+}
+
+// Socket makes a non-blocking socket of kind (SOCK_STREAM or SOCK_DGRAM) with the options that a socket has.
+func (n *Net) Socket(h *api.Host, kind int) (fd int, err error) {
+	fd, err = h.Socket(unix.AF_INET, kind|unix.SOCK_NONBLOCK, 0)
+	if err != nil || kind != unix.SOCK_STREAM || n.winScale < 0 {
+		return fd, err
+	}
+	if err := h.SetSockOptInt(fd, unix.SOL_SOCKET, api.SO_NDPIP_TCP_WIN_SCALE, n.winScale); err != nil {
+		h.Close(fd)
+		return -1, fmt.Errorf("--win-scale %d: %w", n.winScale, err)
+	}
+	return fd, nil
 }

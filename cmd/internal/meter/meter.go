@@ -18,7 +18,6 @@ import (
 type Counters struct {
 	_           [64]byte
 	Bytes       atomic.Uint64 // payload
-	Segments    atomic.Uint64 // writes of at most one MSS; only where the host does not count frames
 	Connections atomic.Int64
 	_           [64]byte
 }
