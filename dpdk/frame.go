@@ -120,11 +120,20 @@ func (l *Lane) Hz() uint64 { return l.drv.Hz() }
 // Release puts a buffer (or one reference to it) on the free list; the next exchange with OpFree returns it.
 // The caller must not use it any more.
 func (l *Lane) Release(h Handle) {
-	if l.NFree == FreeCap {
-		l.Exchange(OpFree)
+	l.Free[l.NFree] = h
+	if l.NFree++; l.NFree == FreeCap {
+		l.freeNow()
 	}
-	l.Free[l.NFree&(FreeCap-1)] = h
-	l.NFree++
+}
+
+// freeNow is apart so that Release is inlined. It leaves what was received in place, for a caller that releases frame
+// by frame while it goes through them.
+//
+//go:noinline
+func (l *Lane) freeNow() {
+	n := l.NRx
+	l.Exchange(OpFree)
+	l.NRx = n
 }
 
 // Take gives an empty buffer from the stock: Addr is where the frame starts, Len the room. It is the caller's until
