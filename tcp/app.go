@@ -21,7 +21,7 @@ func (c *Conn) Room() (room uint32, nxt Seq, idle bool) {
 	una := Seq(edge >> 32)
 	nxt = c.sndNxt()
 	if c.held.Load() != 0 {
-		if una.LessEq(c.heldFrom) {
+		if una.LessEq(Seq(c.heldFrom.Load())) {
 			return 0, nxt, false
 		}
 		c.held.Store(0)
@@ -39,6 +39,35 @@ func (c *Conn) Closed() bool {
 // window, is worth sending while others are under way.
 func (c *Conn) Worth(n uint32) bool {
 	return n >= uint32(c.SndMSS) || n >= c.maxWnd.Load()/2
+}
+
+// Writable says whether a write would take something. Any thread may ask, also while another one writes: nothing is
+// changed here, unlike in Room.
+func (c *Conn) Writable() bool {
+	for {
+		w := c.snd.Load()
+		ok := c.writable(Seq(w>>32), uint32(w))
+		if c.snd.Load() == w { // else what was looked at after it does not belong to it
+			return ok
+		}
+	}
+}
+
+func (c *Conn) writable(nxt Seq, tail uint32) bool {
+	edge := c.edge.Load()
+	una := Seq(edge >> 32)
+	if una == nxt {
+		return true // all is acknowledged: even a closed window takes a byte then, for the persist timer to send
+	}
+	if c.held.Load() != 0 && una.LessEq(Seq(c.heldFrom.Load())) {
+		return false
+	}
+	room := nxt.Size(Seq(edge))
+	if room <= 0 || !c.Worth(uint32(room)) {
+		return false
+	}
+	used := tail - c.txHead.Load()
+	return used == 0 || used <= c.txMask // the ring was made before its first entry, and that before the store to snd
 }
 
 // TxRoom is how many entries the transmit ring takes, looked up anew when fewer than want are known.
@@ -68,7 +97,7 @@ func (c *Conn) Commit(old, nxt Seq, tail uint32) bool {
 
 // Hold says that what is committed next, from seq on, is queued and not sent.
 func (c *Conn) Hold(seq Seq) {
-	c.heldFrom = seq
+	c.heldFrom.Store(uint32(seq))
 	c.held.Store(1)
 }
 

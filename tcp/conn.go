@@ -33,7 +33,7 @@ type Conn struct {
 	// held says that units from heldFrom on are queued but were never sent, for want of window: a FIN, or the byte
 	// that probes a closed window. Stored after heldFrom and before snd.
 	held     atomic.Uint32
-	heldFrom Seq
+	heldFrom atomic.Uint32
 	fin      atomic.Uint32 // 1: the last unit before SND.NXT is a FIN. Stored before snd
 	Watch    atomic.Uint32 // events that the application waits for; the worker skips the ready list when it is 0
 	Attn     atomic.Uint32 // 1: this connection is in the attention ring already

@@ -3,8 +3,8 @@ package tcp
 // AckSeq is the sequence number of a pure ACK: SND.NXT, but not beyond what the peer's window has let us send.
 func (c *Conn) AckSeq() Seq {
 	nxt := c.sndNxt()
-	if c.held.Load() != 0 && c.sndUna.LessEq(c.heldFrom) {
-		return c.heldFrom // what is held was never sent
+	if from := Seq(c.heldFrom.Load()); c.held.Load() != 0 && c.sndUna.LessEq(from) {
+		return from // what is held was never sent
 	}
 	return nxt
 }
@@ -82,5 +82,5 @@ func (c *Conn) Resent() {
 
 // First says whether what lies at seq was held back until now, so that sending it is no retransmission.
 func (c *Conn) First(seq Seq) bool {
-	return c.held.Load() != 0 && c.heldFrom.LessEq(seq) && c.retries == 0
+	return c.held.Load() != 0 && Seq(c.heldFrom.Load()).LessEq(seq) && c.retries == 0
 }
