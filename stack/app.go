@@ -6,7 +6,6 @@ import (
 	"syscall"
 
 	"ndpip/dpdk"
-	"ndpip/ring"
 	"ndpip/stack/wire"
 	"ndpip/tcp"
 )
@@ -25,19 +24,11 @@ type appSide struct {
 	backlog   atomic.Uint32
 	consumed  atomic.Uint64 // payloads taken off receive rings, ever
 	rxPayload atomic.Uint64 // bytes read, ever
-
-	// ready holds the names (Stream) of sockets with news that somebody watches: pushed by the worker.
-	ready    *ring.SPSC[uint32]
-	overflow atomic.Uint32 // 1: ready was full, look at every socket
-	parked   atomic.Int32  // threads that sleep until Wake
-	Wake     chan struct{} // one token: news for a sleeping thread
 }
 
 func (a *appSide) init(l dpdk.Lane) {
 	a.lane = l
 	a.lane.Want = 64
-	a.ready = ring.New[uint32](1 << 14)
-	a.Wake = make(chan struct{}, 1)
 	a.lane.Exchange(dpdk.OpStock)
 }
 
@@ -110,41 +101,6 @@ func (s *Stack) attention(c *tcp.Conn) {
 		runtime.Gosched()
 	}
 }
-
-// wake puts a socket on the ready list, once until the application has taken it off.
-func (s *Stack) wake(ready *atomic.Uint32, stream uint32) {
-	a := &s.app
-	if ready.Load() == 0 {
-		ready.Store(1)
-		if !a.ready.Push(stream) {
-			a.overflow.Store(1)
-		}
-	}
-	if a.parked.Load() > 0 {
-		select {
-		case a.Wake <- struct{}{}:
-		default:
-		}
-	}
-}
-
-// Ready takes the names of sockets with news off the ready list. all says that names were lost: look at every socket.
-// One thread at a time.
-func (s *Stack) Ready(names []uint32) (n int, all bool) {
-	if s.app.overflow.Load() != 0 {
-		s.app.overflow.Store(0)
-		all = true
-	}
-	return s.app.ready.PopBulk(names), all
-}
-
-// Park and Unpark enclose a sleep on WakeC: between them the worker sends a token for each piece of news. Whoever
-// parks looks once more before it sleeps.
-func (s *Stack) Park()   { s.app.parked.Add(1) }
-func (s *Stack) Unpark() { s.app.parked.Add(-1) }
-
-// WakeC gets a token when there is news and somebody is parked.
-func (s *Stack) WakeC() <-chan struct{} { return s.app.Wake }
 
 // errno of a connection that ended.
 func errno(r tcp.Reason) syscall.Errno {
@@ -252,6 +208,7 @@ func (s *Stack) sendBurst(c *tcp.Conn, p []byte) int {
 	for sent < n {
 		k := min(mss, n-sent)
 		f, _ := l.Take()
+		f.Addr += lead
 		flags := tcp.ACK
 		if sent+k == n {
 			flags |= tcp.PSH
@@ -298,14 +255,8 @@ func (s *Stack) txEntries(c *tcp.Conn, want uint32) uint32 {
 	return min(want, c.TxRoom(want))
 }
 
-// Writable says whether Send would take something.
-func (s *Stack) Writable(c *tcp.Conn) bool {
-	room, _, idle := c.Room()
-	if idle {
-		return true // even a closed window takes a byte then
-	}
-	return room > 0 && c.Worth(room) && c.TxRoom(1) > 0
-}
+// Writable says whether Send would take something. Any thread may ask.
+func (s *Stack) Writable(c *tcp.Conn) bool { return c.Writable() }
 
 // Fin ends the stream to the peer (shutdown, close): the FIN goes through the application's own transmit queue, so
 // that it cannot overtake the data. Then the worker is told.

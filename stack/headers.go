@@ -17,6 +17,9 @@ const (
 	tcpLen = 20
 	udpLen = 8
 	hdrLen = ethLen + ipLen + tcpLen
+	// lead is left free in front of a data segment's frame, so that its payload begins on a cache line: copies in and
+	// out are up to twice as fast as from an odd address.
+	lead = 64 - hdrLen
 )
 
 // sumMode says who fills in the checksums of TCP and UDP.

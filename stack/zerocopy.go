@@ -18,8 +18,8 @@ func (s *Stack) AllocBufs(f []dpdk.Frame) (n int) {
 	a.lock.lock()
 	for n < len(f) && s.fill(1) {
 		b, _ := a.lane.Take()
-		b.Addr += hdrLen
-		b.Len -= hdrLen
+		b.Addr += lead + hdrLen
+		b.Len -= lead + hdrLen
 		f[n] = b
 		n++
 	}
