@@ -71,8 +71,8 @@ func (s *Stack) inputUnreachable(code uint8, q *wire.Quote) {
 		}
 		if r, _ := u.Remote(); r != 0 {
 			u.Err.Store(uint32(e))
-			if u.Watch.Load() != 0 {
-				s.wake(&u.Ready, u.Stream)
+			if w := u.Watch.Load(); w != 0 {
+				s.tell(&u.Ready, u.Stream, w, tcp.PendOpen)
 			}
 		}
 		return

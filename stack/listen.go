@@ -201,8 +201,8 @@ func (s *Stack) opened(c *tcp.Conn) {
 	l.half--
 	s.count.Accepted++
 	l.queue.Push(c.ID) // there is room: half and queue together stay within the backlog
-	if l.Watch.Load() != 0 {
-		s.wake(&l.Ready, l.Stream)
+	if w := l.Watch.Load(); w != 0 {
+		s.tell(&l.Ready, l.Stream, w, tcp.PendRead)
 	}
 }
 

@@ -61,6 +61,7 @@ type Stack struct {
 
 	cmds *ring.SPSC[command]
 	attn *ring.SPSC[uint32] // ids of connections; pushed under app.lock
+	told told
 	_    [64]byte
 	app  appSide
 }
@@ -95,6 +96,7 @@ func New(cfg Config, worker, app dpdk.Lane) *Stack {
 	s.udpPorts = newPorts(s.sec, s.addr, nil, portLow, portHigh)
 	s.cmds = ring.New[command](1024)
 	s.attn = ring.New[uint32](4096)
+	s.told.init()
 	s.app.init(app)
 	hz := worker.Hz()
 	s.nsPerHz = 1e9 << 32 / hz

@@ -183,8 +183,8 @@ func (s *Stack) finish(c *tcp.Conn) {
 	if p&tcp.PendOpen != 0 {
 		s.opened(c)
 	}
-	if w := tcp.Pend(c.Watch.Load()); w != 0 && p&(w|tcp.PendOpen) != 0 {
-		s.wake(&c.Ready, c.Stream)
+	if w := c.Watch.Load(); w != 0 {
+		s.tell(&c.Ready, c.Stream, w, p)
 	}
 	if left != 0 {
 		c.Clear(^(left | p&tcp.PendGone))

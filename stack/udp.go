@@ -62,8 +62,8 @@ func (s *Stack) inputUDP(f *dpdk.Frame, b []byte, h *wire.IPv4, l4 []byte) (kept
 	}
 	s.rxHeld++
 	s.count.RxDatagrams++
-	if tcp.Pend(so.Watch.Load())&tcp.PendRead != 0 {
-		s.wake(&so.Ready, so.Stream)
+	if w := so.Watch.Load(); w != 0 {
+		s.tell(&so.Ready, so.Stream, w, tcp.PendRead)
 	}
 	return true
 }

@@ -1,0 +1,39 @@
+package stack
+
+import (
+	"ndpip/tcp"
+	"ndpip/udp"
+)
+
+// The names by which package api knows what tcp and udp define.
+type (
+	// Conn is a TCP connection.
+	Conn = tcp.Conn
+	// UDP is a UDP socket.
+	UDP = udp.Sock
+	// State is a connection's.
+	State = tcp.State
+	// Pend is what has happened to a socket, or is waited for.
+	Pend = tcp.Pend
+)
+
+// The states of a connection.
+const (
+	Closed      = tcp.Closed
+	SynSent     = tcp.SynSent
+	SynReceived = tcp.SynReceived
+	Established = tcp.Established
+	FinWait1    = tcp.FinWait1
+	FinWait2    = tcp.FinWait2
+	CloseWait   = tcp.CloseWait
+	Closing     = tcp.Closing
+	LastAck     = tcp.LastAck
+	TimeWait    = tcp.TimeWait
+)
+
+// What can be watched.
+const (
+	WatchRead  = tcp.PendRead  // something new to read or to accept, or the end of the stream
+	WatchWrite = tcp.PendWrite // new room to write
+	WatchOpen  = tcp.PendOpen  // the connection has come up, or has ended; always told
+)
