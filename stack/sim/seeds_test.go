@@ -1,0 +1,78 @@
+package sim
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+var (
+	seedFlag  = flag.Int64("seed", -1, "run this one `SEED`, and say what the scenario is")
+	seedsFlag = flag.Int("seeds", 0, "run `N` seeds instead of the usual number")
+	fromFlag  = flag.Int64("from", 0, "the first `SEED`")
+)
+
+// usualSeeds is how many seeds a plain test run tries; -short a tenth of it.
+const usualSeeds = 2000
+
+func TestSeeds(t *testing.T) {
+	if *seedFlag >= 0 {
+		s := Draw(uint64(*seedFlag), nil)
+		t.Log(s)
+		r := try(t, s)
+		t.Logf("%v of virtual time, %d frames, %d bytes read, %d retransmissions, hash %x", r.Time, r.Frames, r.Bytes,
+			r.Retransmits, r.Hash)
+		return
+	}
+	n := usualSeeds
+	if testing.Short() {
+		n /= 10
+	}
+	if *seedsFlag > 0 {
+		n = *seedsFlag
+	}
+	var frames, bad int
+	var virtual time.Duration
+	for seed := range n {
+		r := try(t, Draw(uint64(*fromFlag)+uint64(seed), nil))
+		frames += r.Frames
+		virtual += r.Time
+		if len(r.Errors) > 0 {
+			if bad++; bad == 5 {
+				t.Fatalf("stopped after %d seeds", seed+1)
+			}
+		}
+	}
+	t.Logf("%d frames, %v of virtual time", frames, virtual.Round(time.Second))
+	t.Logf("counted %d simulator seeds", n)
+}
+
+// try runs a scenario. If it fails, it says how to run it again, and captures the frames.
+func try(t *testing.T, s *Scenario) Result {
+	t.Helper()
+	r := Run(s, Options{})
+	if len(r.Errors) == 0 {
+		return r
+	}
+	for _, e := range r.Errors {
+		t.Error(e)
+	}
+	dir := filepath.Join(os.TempDir(), "ndpip-sim")
+	_ = os.MkdirAll(dir, 0o755)
+	name := func(end string) string { return filepath.Join(dir, fmt.Sprintf("seed-%d-%s.pcap", s.Seed, end)) }
+	a, errA := os.Create(name("a"))
+	b, errB := os.Create(name("b"))
+	if errA == nil && errB == nil {
+		again := Run(s, Options{PcapA: a, PcapB: b})
+		_, _ = a.Close(), b.Close()
+		if again.Hash != r.Hash {
+			t.Error("the second run was another one: something does not follow from the seed")
+		}
+		t.Logf("captures: %s %s", name("a"), name("b"))
+	}
+	t.Logf("replay: go test ./stack/sim -run 'TestSeeds$' -v -seed %d", s.Seed)
+	return r
+}
