@@ -89,27 +89,29 @@ func (s *Stack) sendProbe(c *tcp.Conn) bool {
 	}
 }
 
-// resend goes back to rtxNxt and sends what the window and the buffers allow. It returns whether it is through.
+// resend goes back to rtxNxt and sends what the window and the buffers allow. any says whether that was anything;
+// through is false when buffers or room ran out before the window did.
 //
 // Each segment is copied: the buffer of the first transmission may still lie in the port, or with a receiver that got
 // that very buffer over a net_ring, so its headers must not be touched.
-func (s *Stack) resend(c *tcp.Conn) bool {
+func (s *Stack) resend(c *tcp.Conn) (any, through bool) {
 	for {
 		addr, n, seq, fin, ok := c.NextResend()
 		if !ok {
-			return true
+			return any, true
 		}
 		if s.w.TxRoom() == 0 || s.w.NStock == 0 {
-			return false
+			return any, false
 		}
 		if fin {
 			ack, wnd := c.AckWord()
 			if !s.segment(c, seq, ack, tcp.ACK|tcp.FIN, wnd, nil) {
-				return false
+				return any, false
 			}
 		} else if !s.copySegment(c, seq, tcp.ACK|tcp.PSH, addr, n) {
-			return false
+			return any, false
 		}
+		any = true
 		if !c.First(seq) {
 			s.count.Retransmits++
 		}

@@ -145,6 +145,9 @@ func (s *Stack) finish(c *tcp.Conn) {
 	if p == 0 {
 		return
 	}
+	if c.State() == tcp.Closed {
+		s.unlink(c) // its addresses and ports are free, though the application may still ask for the reason
+	}
 	if p&tcp.PendAcked != 0 {
 		s.releaseAcked(c)
 		s.neigh.touch(c.NeighRef)
@@ -157,11 +160,14 @@ func (s *Stack) finish(c *tcp.Conn) {
 	if p&tcp.PendSyn != 0 && !s.sendSyn(c) {
 		left |= tcp.PendSyn
 	}
+	told := false // a resent segment carries the ACK
 	if p&tcp.PendRtx != 0 {
-		if !s.resend(c) {
+		var through bool
+		if told, through = s.resend(c); !through {
 			left |= tcp.PendRtx
 		}
-	} else if p&tcp.PendAck != 0 && c.State().Synchronized() && !s.sendAck(c) {
+	}
+	if p&tcp.PendAck != 0 && !told && c.State().Synchronized() && !s.sendAck(c) {
 		left |= tcp.PendAck
 	}
 	if p&tcp.PendProbe != 0 && !s.sendProbe(c) {
@@ -180,6 +186,7 @@ func (s *Stack) finish(c *tcp.Conn) {
 			s.wheel.arm(c.ID, at)
 		}
 	}
+	c.Clear(p &^ left) // what comes up from here on is for another round
 	if p&tcp.PendOpen != 0 {
 		s.opened(c)
 	}
@@ -187,11 +194,10 @@ func (s *Stack) finish(c *tcp.Conn) {
 		s.tell(&c.Ready, c.Stream, w, p)
 	}
 	if left != 0 {
-		c.Clear(^(left | p&tcp.PendGone))
+		c.Want(p & tcp.PendGone)
 		s.retry(c)
 		return
 	}
-	c.Clear(^left)
 	if p&tcp.PendGone != 0 {
 		s.release(c)
 	}
