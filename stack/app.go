@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"math/bits"
 	"runtime"
 	"sync/atomic"
 	"syscall"
@@ -204,35 +205,47 @@ func (s *Stack) sendBurst(c *tcp.Conn, p []byte) int {
 	ack, wnd := c.AckWord()
 	tail := c.TxTail()
 	seq := nxt
-	var sent, sum = uint32(0), uint64(0)
-	for sent < n {
-		k := min(mss, n-sent)
-		f, _ := l.Take()
-		f.Addr += lead
-		flags := tcp.ACK
-		if sent+k == n {
-			flags |= tcp.PSH
+	segs = (n + mss - 1) / mss
+	stock := l.Stock[l.NStock-segs : l.NStock]
+	tx := l.Tx[:segs] // the list is empty: what was left of the last burst has gone out
+	flags := dpdk.TxRetain | s.txFlags(dpdk.TxTCPSum)
+	// The headers of whole segments differ in the sequence number alone, unless the checksum is ours to compute.
+	var whole words
+	headers(&whole, &c.Hdr, 0, ack, 5, tcp.ACK, wnd, int(mss), s.txSum, 0)
+	for i := range tx {
+		f := &stock[len(stock)-1-i] // the last freed first: it is warm
+		addr := f.Addr + lead
+		k := min(mss, n)
+		src, dst := p[:k], dpdk.Bytes(addr+hdrLen, int(k))
+		w := wordsAt(addr)
+		switch {
+		case s.txSum == sumSoft || i == len(tx)-1:
+			f, sum := tcp.ACK, uint64(0)
+			if i == len(tx)-1 {
+				f |= tcp.PSH
+			}
+			if s.txSum == sumSoft {
+				sum = wire.Sum(src, 0)
+			}
+			headers(w, &c.Hdr, seq, ack, 5, f, wnd, int(k), s.txSum, sum)
+		default:
+			q := uint64(bits.ReverseBytes32(uint32(seq)))
+			w[0], w[1], w[2], w[3] = whole[0], whole[1], whole[2], whole[3]
+			w[4], w[5], w[6] = whole[4]|q<<48, whole[5]|q>>16, whole[6]
 		}
-		src, dst := p[sent:sent+k], dpdk.Bytes(f.Addr+hdrLen, int(k))
-		w := wordsAt(f.Addr)
-		if s.txSum == sumSoft {
-			sum = wire.CopySum(dst, src)
-			first := w[6] >> 48 // the payload's first bytes share a word with the headers
-			headers(w, &c.Hdr, seq, ack, 5, flags, wnd, int(k), s.txSum, sum)
-			w[6] |= first << 48
-		} else {
-			headers(w, &c.Hdr, seq, ack, 5, flags, wnd, int(k), s.txSum, 0)
-			copy(dst, src)
-		}
-		c.PutTx(tail, uintptr(f.Handle), f.Addr+hdrLen, int(k))
-		tail++
-		f.Len, f.Flags = hdrLen+k, dpdk.TxRetain|s.txFlags(dpdk.TxTCPSum)
-		if !closed {
-			l.Queue(f)
-		}
+		copy(dst, src) // after the headers, whose last word holds two bytes of it
+		c.PutTx(tail+uint32(i), uintptr(f.Handle), addr+hdrLen, int(k))
+		t := &tx[i]
+		t.Handle, t.Addr, t.Len, t.Flags = f.Handle, addr, hdrLen+k, flags
 		seq += tcp.Seq(k)
-		sent += k
+		p, n = p[k:], n-k
 	}
+	l.NStock -= segs
+	tail += segs
+	if !closed {
+		l.NTx = segs
+	}
+	n = uint32(seq - nxt)
 	if closed {
 		c.Hold(nxt)
 	}

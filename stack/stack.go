@@ -38,6 +38,7 @@ type Stack struct {
 	news     neighOut
 	neighAt  int64               // when the neighbours' timers are looked at next
 	awaiting map[uint32][]uint32 // connections whose SYN waits for a next hop
+	flow     flow                // what the frames of the last segment's connection have in common
 	lastKey  key                 // the connection of the last segment: bursts come in runs
 	last     *tcp.Conn
 	seg      tcp.Segment
@@ -104,14 +105,15 @@ func New(cfg Config, worker, app dpdk.Lane) *Stack {
 	s.w.Want = 64
 	s.w.Exchange(dpdk.OpStock | dpdk.OpRx) // reads the clock; what is received is looked at by the first turn
 	s.tsc0 = s.w.TSC
+	s.now = s.clock(s.tsc0)
 	s.initNeighbours()
 	return s
 }
 
-// clock turns cycles into ns since the stack was made.
+// clock turns cycles into ns since the stack was made. It starts at 1: as a time, 0 means never.
 func (s *Stack) clock(tsc uint64) int64 {
 	hi, lo := bits.Mul64(tsc-s.tsc0, s.nsPerHz)
-	return int64(hi<<32 | lo>>32)
+	return int64(hi<<32|lo>>32) + 1
 }
 
 // Addr is the stack's own IPv4 address.

@@ -121,3 +121,6 @@ func (n Net) BadSource(src uint32) bool {
 	host := src &^ n.Mask
 	return n.OnLink(src) && n.Mask < 0xffff_fffe && (host == 0 || host == ^n.Mask)
 }
+
+// Good says whether the header's checksum is right.
+func (h *IPv4) Good() bool { return Fold(headerSum(h)) == Good }
