@@ -40,7 +40,7 @@ type Frame struct {
 }
 
 // Bytes is the frame's content, valid as long as the caller owns the buffer.
-func (f *Frame) Bytes() []byte { return Bytes(f.Addr, int(f.Len)) }
+func (f Frame) Bytes() []byte { return Bytes(f.Addr, int(f.Len)) }
 
 // Bytes is the memory of n bytes at addr.
 //
