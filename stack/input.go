@@ -192,6 +192,9 @@ func (s *Stack) feed(f *dpdk.Frame, b []byte, h *wire.IPv4, l4 []byte, k key, c 
 		seg.Flags &^= tcp.FIN
 		c.Want(tcp.PendAck)
 	}
+	if c.KeepIdle != 0 {
+		c.Heard(s.now)
+	}
 	v := c.Input(&s.cfg.TCP, s.now, seg)
 	for v == tcp.NoRing || v == tcp.NoStage {
 		if !s.provide(c, v) {

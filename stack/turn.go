@@ -153,21 +153,22 @@ func (s *Stack) finish(c *tcp.Conn) {
 		s.neigh.touch(c.NeighRef)
 	}
 	if p&(tcp.PendAck|tcp.PendRead|tcp.PendWrite|tcp.PendAcked|tcp.PendRtx|tcp.PendOpen|tcp.PendGone|tcp.PendSyn|tcp.PendTimer) != 0 {
-		c.Publish(s.now)
+		c.Publish(&s.cfg.TCP, s.now)
 		p = c.Pending()
 	}
 	var left tcp.Pend // what could not be done for want of a buffer
 	if p&tcp.PendSyn != 0 && !s.sendSyn(c) {
 		left |= tcp.PendSyn
 	}
-	told := false // a resent segment carries the ACK
+	told := p&tcp.PendSyn != 0 // the SYN and ACK, or a resent segment, carries the ACK
 	if p&tcp.PendRtx != 0 {
-		var through bool
-		if told, through = s.resend(c); !through {
+		resent, through := s.resend(c)
+		told = told || resent
+		if !through {
 			left |= tcp.PendRtx
 		}
 	}
-	if p&tcp.PendAck != 0 && !told && c.State().Synchronized() && !s.sendAck(c) {
+	if p&tcp.PendAck != 0 && !told && c.State() >= tcp.SynReceived && !s.sendAck(c) {
 		left |= tcp.PendAck
 	}
 	if p&tcp.PendProbe != 0 && !s.sendProbe(c) {

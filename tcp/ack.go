@@ -10,26 +10,36 @@ func (c *Conn) inputAck(p *Params, now int64, s *Segment) Verdict {
 		}
 		c.advance(p, now, ack)
 	} else if d < 0 {
-		if uint32(-d) > max(c.maxWnd.Load(), 1<<16) {
+		if uint32(-d) > c.maxWnd.Load() {
 			c.challengeAck(now) // older than anything that can be under way (RFC 5961 5.2)
 			return Bad
 		}
 		return Done // an old duplicate: its text may be new, its window is not
+	} else if s.Len == 0 {
+		c.repeated(p, now)
 	}
 	c.updateWindow(s)
 	return Done
+}
+
+// repeated is a pure ACK that acknowledges nothing new. After a resend that is acknowledged in full it comes of a
+// resent segment that the peer had already: the timer ran out too early. The resent segment shows the round trip then,
+// without the doubt that Karn's algorithm is about, and the RTO grows to what it should have been. Without it a path
+// that has become slower than the RTO would see each segment sent twice, and give no sample ever.
+func (c *Conn) repeated(p *Params, now int64) {
+	if c.resentAt != 0 && c.flags&rtxOn == 0 {
+		c.sample(p, now-c.resentAt)
+	}
 }
 
 // advance moves SND.UNA up to ack and does what follows from it.
 func (c *Conn) advance(p *Params, now int64, ack Seq) {
 	c.sndUna = ack
 	c.pend |= PendAcked | PendWrite | pendPublish | PendTimer
-	c.retries, c.failSince = 0, 0
-	if c.timedAt != 0 && c.timed.LessEq(ack) {
-		c.sample(now - c.timedAt)
-		c.timedAt = 0
+	c.retries, c.failSince, c.backoff = 0, 0, 0
+	if c.timedAt != 0 && c.timed.Less(ack) {
+		c.sample(p, now-c.timedAt)
 	}
-	c.resetRTO(p)
 	if c.flags&rtxOn != 0 {
 		if c.rtxEnd.LessEq(ack) {
 			c.flags &^= rtxOn
@@ -43,9 +53,11 @@ func (c *Conn) advance(p *Params, now int64, ack Seq) {
 	if nxt := c.sndNxt(); ack == nxt {
 		c.rtoAt = 0
 	} else {
-		c.rtoAt = now + c.rto
-		if c.timedAt == 0 && c.flags&rtxOn == 0 {
-			c.timed, c.timedAt = nxt, now
+		c.rtoAt = now + c.interval(p)
+		// What the application sends next is timed from now, so that a sample may be too long, by the time between two
+		// ACKs, but never too short.
+		if c.timedAt == 0 || c.timed == nxt {
+			c.timeFrom(nxt, now)
 		}
 	}
 	// Our FIN is acknowledged once everything is.
@@ -83,8 +95,10 @@ func (c *Conn) updateWindow(s *Segment) {
 func (c *Conn) setWindow(seq, ack Seq, wnd uint32) {
 	c.wl1, c.wl2 = seq, ack
 	if wnd == c.sndWnd {
-		if wnd == 0 {
-			c.retries = 0 // the peer is alive, only busy: it may stay so for ever (RFC 9293 3.8.6.1, MUST-35)
+		if wnd == 0 && c.flags&orphan == 0 {
+			// The peer is alive, only busy: it may stay so for ever (RFC 9293 3.8.6.1, MUST-35), as long as the
+			// application does.
+			c.retries = 0
 		}
 		return
 	}
@@ -99,7 +113,7 @@ func (c *Conn) setWindow(seq, ack Seq, wnd uint32) {
 	}
 	if opened && c.state.Synchronized() && c.outstanding() > 0 {
 		// What waited behind the closed window goes out now; the persist timer's backoff ends.
-		c.retries = 0
+		c.retries, c.backoff, c.rtoAt = 0, 0, 0
 		c.startRtx()
 	}
 }

@@ -16,7 +16,7 @@ func (c *Conn) noteFin() {
 }
 
 // Close is the CLOSE call, once the application has let go of the connection for good: it will not touch it again.
-// A FIN was queued before if the state allows one. unread says whether received bytes were never read: then the
+// The application has queued a FIN before, if it saw a state that allows one. If received bytes were never read, the
 // connection is reset, so that the peer knows (RFC 1122 4.2.2.13, RFC 2525 2.17).
 func (c *Conn) Close(p *Params, now int64) {
 	c.flags |= orphan
@@ -42,6 +42,12 @@ func (c *Conn) Close(p *Params, now int64) {
 			c.abort()
 		}
 		return
+	}
+	if c.fin.Load() == 0 {
+		// The connection came up while the application was closing it. Nobody else writes its side any more.
+		nxt := c.sndNxt()
+		c.HoldFin(nxt)
+		c.CommitFin(nxt)
 	}
 	c.Sent(p, now)
 }

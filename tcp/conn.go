@@ -83,16 +83,16 @@ type Conn struct {
 	rtxNxt, rtxEnd Seq // go-back-N: next to resend, and SND.NXT when the resending began
 	rtxSeq         Seq // sequence number of the transmit ring's entry at rtxIdx
 	rtxIdx         uint32
-	timed          Seq // the sequence number whose acknowledgement gives a round-trip sample
+	timed          Seq // the acknowledgement of more than this gives a round-trip sample
 	RxWant         uint32
 
-	timedAt     int64 // when timed was sent; 0: none is being timed
+	timedAt     int64 // when the unit at timed was sent, or a little before; 0: none is being timed
 	rtoAt       int64 // when the retransmission or persist timer expires; 0: off
 	ageAt       int64 // when TIME-WAIT or FIN-WAIT-2 ends; 0: off
 	failSince   int64 // when the oldest unacknowledged data was first found missing; 0: none is
 	srtt        int64 // SRTT in ns; 0: no sample yet
 	rttvar      int64 // RTTVAR
-	rto         int64 // RTO, with backoff
+	rto         int64 // RTO, without backoff
 	challengeAt int64
 	UserTimeout int64 // TCP_USER_TIMEOUT in ns; 0: by the number of retries
 
@@ -112,8 +112,10 @@ type Conn struct {
 	Rport    uint16
 	Linked   uint8 // the stack's marks: in the table, in this burst's list
 	KeepCnt  uint8
-	_        [2]byte
-	_        [16]byte
+	backoff  uint8 // how often the RTO is doubled
+	_        [1]byte
+	resentAt int64 // when the timer last made us resend; 0: since then a round trip was timed
+	_        [8]byte
 	KeepIdle int64 // SO_KEEPALIVE: ns of silence before a probe; 0: off
 	heardAt  int64 // when the peer was last heard (kept only with KeepIdle)
 	TimerAt  int64 // when the stack's wheel calls Timer; 0: not armed. It may be early: Timer looks for itself

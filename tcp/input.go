@@ -27,6 +27,9 @@ func (c *Conn) Input(p *Params, now int64, s *Segment) Verdict {
 			}
 		}
 		if s.Len == 0 {
+			if s.Ack == c.sndUna && c.resentAt != 0 {
+				c.repeated(p, now)
+			}
 			return Done
 		}
 		return c.inputText(s)
@@ -90,7 +93,8 @@ func (c *Conn) inputSlow(p *Params, now int64, s *Segment) Verdict {
 }
 
 // acceptable is the test of RFC 9293 3.4. A segment at RCV.NXT passes even when the window is closed, for the sake of
-// its ACK, RST or FIN; its text does not get in then.
+// its ACK, RST or FIN; its text does not get in then. So does a bare ACK at the right edge of the window: a peer that
+// has filled the window, and of whose text some was lost, sends its ACKs from there.
 func (c *Conn) acceptable(s *Segment) bool {
 	if s.Seq == c.rcvNxt {
 		return true
@@ -98,6 +102,9 @@ func (c *Conn) acceptable(s *Segment) bool {
 	wnd := uint32(c.rcvNxt.Size(c.rcvAdv))
 	n := s.seqLen()
 	if n == 0 {
+		if s.Flags&RST == 0 {
+			wnd++
+		}
 		return s.Seq.InWindow(c.rcvNxt, wnd)
 	}
 	return s.Seq.InWindow(c.rcvNxt, wnd) || (s.Seq+Seq(n-1)).InWindow(c.rcvNxt, max(wnd, 1))
@@ -109,16 +116,12 @@ func (c *Conn) unacceptable(p *Params, now int64, s *Segment) Verdict {
 	}
 	if c.state == TimeWait {
 		// The peer did not get our last ACK: it is sent again and the wait starts anew (RFC 9293 3.10.7.4).
-		if s.Flags&FIN != 0 {
-			c.pend |= PendAck
+		if s.Flags&FIN != 0 && s.Seq+Seq(s.seqLen()) == c.rcvNxt {
+			c.waitAgain(p, now)
 		} else {
 			c.challengeAck(now)
 		}
 		return Bad
-	}
-	if s.Flags&SYN == 0 && s.Flags&ACK != 0 && c.state != SynReceived && c.sndUna.Less(s.Ack) && s.Ack.LessEq(c.sndNxt()) && s.Seq.Less(c.rcvNxt) {
-		// An old segment may still carry the newest ACK: a resend after our ACK was lost.
-		c.advance(p, now, s.Ack)
 	}
 	if s.seqLen() > 0 && s.Flags&SYN == 0 {
 		c.pend |= PendAck // a resend, or beyond the window: the peer needs to know where we are
@@ -187,12 +190,8 @@ func (c *Conn) inputTextSlow(p *Params, now int64, s *Segment) Verdict {
 		c.pend |= PendAck // the FIN, or text before it, once more
 		return Done
 	case TimeWait:
-		c.pend |= PendAck
-		if s.Flags&FIN != 0 {
-			c.ageAt = now + p.TimeWait
-			c.pend |= PendTimer
-		}
-		return Done
+		c.challengeAck(now) // beyond the peer's FIN there is nothing
+		return Bad
 	case Closed, SynSent, SynReceived:
 		return Done
 	}
@@ -233,6 +232,7 @@ func (c *Conn) inputFin(p *Params, now int64) {
 	}
 	c.flags |= finRcvd
 	c.pend |= PendAck | PendRead | pendPublish
+	c.noteFin() // if ours is under way, the two have crossed
 	switch c.state {
 	case Established:
 		c.setState(CloseWait)
@@ -249,4 +249,10 @@ func (c *Conn) enterTimeWait(p *Params, now int64) {
 	c.rtoAt = 0
 	c.ageAt = now + p.TimeWait
 	c.pend |= PendTimer
+}
+
+// waitAgain acknowledges the peer's FIN once more and starts the 2 MSL anew.
+func (c *Conn) waitAgain(p *Params, now int64) {
+	c.ageAt = now + p.TimeWait
+	c.pend |= PendAck | PendTimer
 }

@@ -44,7 +44,7 @@ func (c *Conn) Open(p *Params, u *Setup) {
 // Go sends the SYN and starts its timer.
 func (c *Conn) Go(now int64) {
 	c.pend |= PendSyn | PendTimer
-	c.rtoAt = now + c.rto
+	c.timedAt, c.rtoAt = now, now+c.rto
 }
 
 // Accept is the arrival of a SYN at a listener (RFC 9293 3.10.7.2): SYN-RECEIVED, a SYN and ACK to be sent.
@@ -75,6 +75,7 @@ func (c *Conn) takeSyn(s *Segment) {
 	} else { // scaling only if both offer it
 		c.SndShift, c.RcvShift = 0, 0
 		c.flags |= noScale
+		c.RcvBuf = min(c.RcvBuf, 65535) // more cannot be told
 	}
 	c.rcvAdv = c.rcvNxt + Seq(min(c.RcvBuf, 65535))
 }
@@ -136,15 +137,15 @@ func (c *Conn) inputSynReceived(p *Params, now int64, s *Segment) Verdict {
 }
 
 func (c *Conn) established(p *Params, now int64, s *Segment) {
-	resent := c.retries > 0
 	c.sndUna = s.Ack
-	if !resent && c.rtoAt != 0 {
-		c.sample(now - (c.rtoAt - c.rto)) // the SYN's timer shows when it was sent
+	if c.retries > 0 {
+		c.rto = 3 * p.InitRTO // RFC 6298 5.7: 3 s, where the SYN's timer starts at 1 s
+	} else if c.timedAt != 0 {
+		c.sample(p, now-c.timedAt)
 	}
-	c.resetRTO(p)
-	c.retries, c.failSince, c.rtoAt = 0, 0, 0
+	c.retries, c.backoff, c.failSince, c.rtoAt, c.timedAt = 0, 0, 0, 0, 0
 	c.heardAt = now
-	c.rcvAdv = c.rcvNxt + Seq(min(c.RcvBuf, 65535)) // what the SYN advertised; the next ACK shows the rest
+	c.pend &^= PendSyn // one that found no buffer, or was asked for again, comes too late
 	c.setState(Established)
 	c.pend |= PendOpen | PendWrite | PendRead | PendTimer
 	c.publishAck()

@@ -1,10 +1,11 @@
 package tcp
 
-// AckSeq is the sequence number of a pure ACK: SND.NXT, but not beyond what the peer's window has let us send.
+// AckSeq is the sequence number of a pure ACK: SND.NXT, but not beyond the peer's window, or the peer would have to
+// drop the segment. What lies there was queued and not sent, or the window has shrunk since.
 func (c *Conn) AckSeq() Seq {
 	nxt := c.sndNxt()
-	if from := Seq(c.heldFrom.Load()); c.held.Load() != 0 && c.sndUna.LessEq(from) {
-		return from // what is held was never sent
+	if edge := c.sndUna + Seq(c.sndWnd); edge.Less(nxt) && c.state.Synchronized() {
+		return edge
 	}
 	return nxt
 }

@@ -1,29 +1,36 @@
 package tcp
 
-// sample takes a round-trip time in ns (RFC 6298 2.2 and 2.3, alpha 1/8 and beta 1/4).
-func (c *Conn) sample(r int64) {
-	if r < 1 {
-		r = 1
-	}
+// sample takes a round-trip time in ns (RFC 6298 2.2 and 2.3, alpha 1/8 and beta 1/4) and computes the RTO from it.
+func (c *Conn) sample(p *Params, r int64) {
+	r = max(r, 1)
 	if c.srtt == 0 {
 		c.srtt, c.rttvar = r, r/2
-		return
-	}
-	d := c.srtt - r
-	if d < 0 {
-		d = -d
-	}
-	c.rttvar += (d - c.rttvar) / 4
-	c.srtt += (r - c.srtt) / 8
-}
-
-// resetRTO computes the RTO without backoff.
-func (c *Conn) resetRTO(p *Params) {
-	if c.srtt == 0 {
-		c.rto = p.InitRTO
-		return
+	} else {
+		d := c.srtt - r
+		if d < 0 {
+			d = -d
+		}
+		c.rttvar += (d - c.rttvar) / 4
+		c.srtt += (r - c.srtt) / 8
 	}
 	c.rto = min(max(c.srtt+max(4*c.rttvar, 1), p.MinRTO), p.MaxRTO)
+	c.timedAt, c.resentAt = 0, 0
+}
+
+// interval is how long the timer runs: the RTO, doubled for each time that it has expired without progress.
+func (c *Conn) interval(p *Params) int64 {
+	if c.rto > p.MaxRTO>>c.backoff {
+		return p.MaxRTO
+	}
+	return c.rto << c.backoff
+}
+
+// timeFrom starts to time a round trip with the segment that begins at seq, sent at now: the acknowledgement of more
+// than seq ends it.
+func (c *Conn) timeFrom(seq Seq, now int64) {
+	if c.flags&rtxOn == 0 && c.sndWnd > 0 {
+		c.timed, c.timedAt = seq, now
+	}
 }
 
 // Sent tells the worker that the application has sent from an idle connection, wants a closed window watched, or has
@@ -31,13 +38,7 @@ func (c *Conn) resetRTO(p *Params) {
 func (c *Conn) Sent(p *Params, now int64) {
 	c.noteFin()
 	c.sendHeld()
-	if c.outstanding() > 0 && c.rtoAt == 0 && c.state != Closed {
-		if c.timedAt == 0 && c.flags&rtxOn == 0 {
-			c.timed, c.timedAt = c.sndNxt(), now
-		}
-		c.rtoAt = now + c.rto
-		c.pend |= PendTimer
-	}
+	c.startTimer(p, now)
 	if c.windowOpened() {
 		c.pend |= PendAck
 	}
@@ -46,16 +47,26 @@ func (c *Conn) Sent(p *Params, now int64) {
 	}
 }
 
+// startTimer starts the retransmission (or persist) timer for what is sent (or held) and has none.
+func (c *Conn) startTimer(p *Params, now int64) {
+	if c.rtoAt != 0 || c.outstanding() == 0 || !c.state.Synchronized() {
+		return
+	}
+	if c.timedAt == 0 {
+		c.timeFrom(c.sndUna, now)
+	}
+	c.rtoAt = now + c.interval(p)
+	c.pend |= PendTimer
+}
+
 // NextTimer is when Timer is to be called next; 0: not at all.
 func (c *Conn) NextTimer() int64 {
 	at := c.rtoAt
 	if c.ageAt != 0 && (at == 0 || c.ageAt < at) {
 		at = c.ageAt
 	}
-	if c.KeepIdle != 0 && c.state == Established {
-		if k := c.heardAt + c.KeepIdle; at == 0 || k < at {
-			at = k
-		}
+	if k := c.keepAt(); k != 0 && (at == 0 || k < at) {
+		at = k
 	}
 	return at
 }
@@ -70,8 +81,8 @@ func (c *Conn) Timer(p *Params, now int64) {
 	if c.rtoAt != 0 && now >= c.rtoAt {
 		c.timeout(p, now)
 	}
-	if c.KeepIdle != 0 && c.state == Established && now >= c.heardAt+c.KeepIdle {
-		c.keepAlive(now)
+	if k := c.keepAt(); k != 0 && now >= k {
+		c.keepAlive()
 	}
 	if c.NextTimer() != 0 {
 		c.pend |= PendTimer
@@ -82,7 +93,7 @@ func (c *Conn) Timer(p *Params, now int64) {
 // (RFC 9293 3.8.6.1).
 func (c *Conn) timeout(p *Params, now int64) {
 	if c.failSince == 0 {
-		c.failSince = now
+		c.failSince = now - c.interval(p) // what is missing was sent when the timer was started
 	}
 	probing := c.sndWnd == 0 && c.state.Synchronized()
 	limit := p.Retries
@@ -101,8 +112,11 @@ func (c *Conn) timeout(p *Params, now int64) {
 		return
 	}
 	c.retries++
-	c.rto = min(c.rto*2, p.MaxRTO)
-	c.rtoAt = now + c.rto
+	c.backoff = min(c.backoff+1, maxBackoff)
+	c.rtoAt = now + c.interval(p)
+	if end := c.failSince + c.UserTimeout; c.UserTimeout > 0 && end > now && end < c.rtoAt {
+		c.rtoAt = end
+	}
 	c.timedAt = 0
 	switch {
 	case !c.state.Synchronized():
@@ -113,21 +127,44 @@ func (c *Conn) timeout(p *Params, now int64) {
 		c.pend |= PendProbe
 	default:
 		c.startRtx()
+		c.resentAt = now
 	}
 }
 
-// keepAlive sends a probe after KeepIdle of silence, and gives up after keepProbes of them (RFC 9293 3.8.4).
-func (c *Conn) keepAlive(now int64) {
-	const keepProbes = 9
+// maxBackoff keeps the shift of interval within reason: 2^31 times the RTO is above every cap.
+const maxBackoff = 31
+
+// Keep-alive (RFC 9293 3.8.4): after KeepIdle of silence a probe, the same again if that is short, and further probes
+// every 75 s at most, as elsewhere; after keepProbes without an answer the peer is gone.
+const (
+	keepProbes   = 9
+	keepInterval = 75e9
+)
+
+// keepAt is when the next keep-alive probe is due; 0: none is. While there is something to retransmit, that is probe
+// enough.
+func (c *Conn) keepAt() int64 {
+	if c.KeepIdle == 0 || c.rtoAt != 0 || !c.state.Synchronized() || c.state == TimeWait {
+		return 0
+	}
+	if c.KeepCnt == 0 {
+		return c.heardAt + c.KeepIdle
+	}
+	return c.heardAt + c.KeepIdle + int64(c.KeepCnt)*min(c.KeepIdle, keepInterval)
+}
+
+func (c *Conn) keepAlive() {
 	if c.KeepCnt >= keepProbes {
 		c.pend |= PendRst
 		c.die(TimedOut)
 		return
 	}
 	c.KeepCnt++
-	c.heardAt = now // the next probe comes after the same silence
 	c.pend |= PendProbe
 }
+
+// Heard notes a segment from the peer, for keep-alive: the stack calls it when KeepIdle is set.
+func (c *Conn) Heard(now int64) { c.heardAt, c.KeepCnt = now, 0 }
 
 // SetKeepAlive sets after how many ns of silence a probe is sent; 0: never. Worker only.
 func (c *Conn) SetKeepAlive(idle, now int64) {

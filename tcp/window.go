@@ -16,19 +16,17 @@ func (c *Conn) windowOpened() bool {
 		opens(Seq(c.usr.Load()>>32), c.rcvNxt, c.rcvAdv, c.RcvBuf, uint32(c.rcvMSS))
 }
 
-// window gives the window field to advertise and moves the right edge. The edge never moves left (RFC 9293 3.8.6),
-// and moves right only by what is worth telling.
+// window gives the window field to advertise and moves the right edge. The edge never moves left (RFC 9293 3.8.6) but
+// for rounding, and moves right only by what is worth telling.
 func (c *Conn) window() uint16 {
 	edge := c.rcvAdv
 	if e := Seq(c.usr.Load()>>32) + Seq(c.RcvBuf); edge.Size(e) >= int32(min(uint32(c.rcvMSS), c.RcvBuf/2)) {
 		edge = e
 	}
-	wnd := uint32(max(c.rcvNxt.Size(edge), 0))
-	field := wnd >> c.RcvShift
-	if got := c.rcvNxt + Seq(field<<c.RcvShift); got.Less(c.rcvAdv) {
-		field++ // rounding down would move the edge left (RFC 7323 2.4)
-	}
-	field = min(field, 65535)
+	// A scaled window is rounded down: rounded up, the edge would run away from the buffer, a little with each segment.
+	// So the peer may see it move left by less than one unit, and what it has sent by then is taken all the same: rcvAdv
+	// keeps the furthest edge (RFC 7323 2.4).
+	field := min(uint32(max(c.rcvNxt.Size(edge), 0))>>c.RcvShift, 65535)
 	if got := c.rcvNxt + Seq(field<<c.RcvShift); c.rcvAdv.Less(got) {
 		c.rcvAdv = got
 	}
@@ -44,7 +42,7 @@ func (c *Conn) publishAck() {
 
 // Publish shows the application what the burst has changed. The order matters: entries before rxTail, rxTail before
 // status (so that the end of stream is seen after all data), edge before the look at SND.NXT.
-func (c *Conn) Publish(now int64) {
+func (c *Conn) Publish(p *Params, now int64) {
 	if c.stageLen != 0 {
 		c.publishStage()
 	}
@@ -52,15 +50,12 @@ func (c *Conn) Publish(now int64) {
 		if c.rxNext != c.rxTail.Load() {
 			c.rxTail.Store(c.rxNext)
 		}
-		if c.state.Synchronized() {
+		if c.state >= SynReceived {
 			c.publishAck()
 		}
 	}
 	if c.pend&PendAcked != 0 && c.txNext != c.txHead.Load() {
 		c.txHead.Store(c.txNext)
-	}
-	if c.KeepIdle != 0 {
-		c.heardAt, c.KeepCnt = now, 0
 	}
 	if c.pend&pendPublish == 0 {
 		return
@@ -80,9 +75,6 @@ func (c *Conn) Publish(now int64) {
 	}
 	// The application may have sent before it could see that everything was acknowledged, and so not have asked for
 	// the timer: either we see its SND.NXT here, or it sees our edge after it has stored SND.NXT.
-	if c.rtoAt == 0 && c.state.Synchronized() && c.outstanding() > 0 {
-		c.rtoAt = now + c.rto
-		c.pend |= PendTimer
-	}
+	c.startTimer(p, now)
 	c.pend &^= pendPublish
 }
