@@ -220,20 +220,25 @@ func (s *Stack) sendBurst(c *tcp.Conn, p []byte) int {
 		w := wordsAt(addr)
 		switch {
 		case s.txSum == sumSoft || i == len(tx)-1:
-			f, sum := tcp.ACK, uint64(0)
+			var sum uint64
+			f := tcp.ACK
 			if i == len(tx)-1 {
 				f |= tcp.PSH
 			}
 			if s.txSum == sumSoft {
-				sum = wire.Sum(src, 0)
+				sum = wire.CopySum(dst, src)
+				headers(w, &c.Hdr, seq, ack, 5, f, wnd, int(k), s.txSum, sum)
+				copy(dst[:min(k, 2)], src) // two bytes share a word with the headers
+				break
 			}
-			headers(w, &c.Hdr, seq, ack, 5, f, wnd, int(k), s.txSum, sum)
+			headers(w, &c.Hdr, seq, ack, 5, f, wnd, int(k), s.txSum, 0)
+			copy(dst, src)
 		default:
 			q := uint64(bits.ReverseBytes32(uint32(seq)))
 			w[0], w[1], w[2], w[3] = whole[0], whole[1], whole[2], whole[3]
 			w[4], w[5], w[6] = whole[4]|q<<48, whole[5]|q>>16, whole[6]
+			copy(dst, src) // after the headers, whose last word holds two bytes of it
 		}
-		copy(dst, src) // after the headers, whose last word holds two bytes of it
 		c.PutTx(tail+uint32(i), uintptr(f.Handle), addr+hdrLen, int(k))
 		t := &tx[i]
 		t.Handle, t.Addr, t.Len, t.Flags = f.Handle, addr, hdrLen+k, flags

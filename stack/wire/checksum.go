@@ -12,8 +12,7 @@ import (
 // neither does it mind that eight bytes are added at once: 2^64 is 1 modulo 65535, just as 2^16 is, as long as each
 // carry out of the top comes in again at the bottom. A sum is 0 only if all data were 0.
 //
-// Sum and CopySum come down to sum and copySum in sum.go. An assembly version for some architecture would replace
-// those two there, and nothing else.
+// Sum and CopySum come down to sum and copySum: vector code on amd64 (sum_amd64.s), else plain Go (sum.go).
 
 // Sum adds the bytes of b to a running sum; initial is 0, or what has been summed so far. If b has an odd number of
 // bytes, a zero byte is thought after it, so b has to be the last part, or the next part be added with Join.
