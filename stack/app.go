@@ -73,6 +73,31 @@ func (s *Stack) drainApp() bool {
 	return true
 }
 
+// withdraw takes the frames of a connection that is to be released out of the application's lane, where they wait for
+// the port: their buffers are about to go back. The application has let go of the connection, so none are added. It
+// returns false when the lane is in use: it has to be tried again.
+func (s *Stack) withdraw(c *tcp.Conn) bool {
+	a := &s.app
+	if a.backlog.Load() == 0 {
+		return true // stored under the lock, before the application let go
+	}
+	if !a.lock.try() {
+		return false
+	}
+	keep := a.lane.Tx[:0]
+	for _, f := range a.lane.Tx[:a.lane.NTx] {
+		if !sameFlow(wordsAt(f.Addr), &c.Hdr) {
+			keep = append(keep, f)
+		} else if f.Flags&dpdk.TxRetain == 0 {
+			a.lane.Release(f.Handle)
+		}
+	}
+	a.lane.NTx = uint32(len(keep))
+	s.drainApp()
+	a.lock.unlock()
+	return true
+}
+
 // Flush returns the buffers that reads have freed, and sends what waits for the port.
 func (s *Stack) Flush() {
 	a := &s.app

@@ -36,6 +36,11 @@ type words = [7]uint64
 
 func wordsAt(addr uintptr) *words { return (*words)(dpdk.Pointer(addr)) }
 
+// sameFlow says whether two frames' headers have the same protocol, addresses and ports.
+func sameFlow(a, b *words) bool {
+	return (a[2]^b[2])>>56 == 0 && (a[3]^b[3])>>16 == 0 && (a[4]^b[4])<<16 == 0
+}
+
 func bswap16(v uint16) uint64 { return uint64(bits.ReverseBytes16(v)) }
 
 func fold16(s uint64) uint64 {

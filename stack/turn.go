@@ -148,15 +148,15 @@ func (s *Stack) finish(c *tcp.Conn) {
 	if c.State() == tcp.Closed {
 		s.unlink(c) // its addresses and ports are free, though the application may still ask for the reason
 	}
+	var left tcp.Pend // what could not be done, for want of a buffer or of the application's lane
 	if p&tcp.PendAcked != 0 {
-		s.releaseAcked(c)
+		if !s.releaseAcked(c) {
+			left |= tcp.PendAcked
+		}
 		s.neigh.touch(c.NeighRef)
 	}
-	if p&(tcp.PendAck|tcp.PendRead|tcp.PendWrite|tcp.PendAcked|tcp.PendRtx|tcp.PendOpen|tcp.PendGone|tcp.PendSyn|tcp.PendTimer) != 0 {
-		c.Publish(&s.cfg.TCP, s.now)
-		p = c.Pending()
-	}
-	var left tcp.Pend // what could not be done for want of a buffer
+	c.Publish(&s.cfg.TCP, s.now)
+	p = c.Pending()
 	if p&tcp.PendSyn != 0 && !s.sendSyn(c) {
 		left |= tcp.PendSyn
 	}
@@ -199,13 +199,29 @@ func (s *Stack) finish(c *tcp.Conn) {
 		s.retry(c)
 		return
 	}
-	if p&tcp.PendGone != 0 {
-		s.release(c)
+	if p&tcp.PendGone == 0 {
+		return
 	}
+	if !s.withdraw(c) {
+		c.Want(tcp.PendGone)
+		s.retry(c)
+		return
+	}
+	s.release(c)
 }
 
-// releaseAcked gives back the buffers that the peer has acknowledged.
-func (s *Stack) releaseAcked(c *tcp.Conn) {
+// releaseAcked gives back the buffers that the peer has acknowledged. It returns false if that has to wait.
+func (s *Stack) releaseAcked(c *tcp.Conn) bool {
+	if c.Copied() {
+		// The frames that are acknowledged may still wait in the application's lane.
+		if !s.app.lock.try() {
+			return false
+		}
+		defer s.app.lock.unlock()
+		if !s.drainApp() {
+			return false
+		}
+	}
 	for {
 		free := s.w.Free[min(s.w.NFree, dpdk.FreeCap):]
 		if len(free) == 0 {
@@ -215,7 +231,7 @@ func (s *Stack) releaseAcked(c *tcp.Conn) {
 		n := tcp.PopAcked(c, free)
 		s.w.NFree += uint32(n)
 		if n < len(free) {
-			return
+			return true
 		}
 	}
 }

@@ -60,8 +60,7 @@ func (c *Conn) advance(p *Params, now int64, ack Seq) {
 			c.timeFrom(nxt, now)
 		}
 	}
-	// Our FIN is acknowledged once everything is.
-	if c.fin.Load() != 0 && ack == c.sndNxt() {
+	if c.fin.Load() != 0 && ack == Seq(c.finSeq.Load())+1 {
 		c.finAcked(p, now)
 	}
 }
@@ -132,14 +131,23 @@ func (c *Conn) startRtx() {
 	c.flags |= rtxOn
 	c.rtxNxt, c.rtxEnd = c.sndUna, c.sndNxt()
 	c.rtxIdx, c.rtxSeq = c.txNext, c.txSeq
+	c.flags |= copied
 	c.timedAt = 0 // Karn's algorithm (RFC 6298 3): a repeated segment gives no sample
 	c.pend |= PendRtx | pendPublish
 }
+
+// Copied says that what is acknowledged may have been sent by the worker alone, as a copy: the application's own frames
+// may still be on their way to the port. An application that lost its CPU in the middle of a call, or a port that takes
+// no frames, are enough for that. Whoever gives acknowledged buffers back has to look there first.
+func (c *Conn) Copied() bool { return c.flags&copied != 0 }
 
 // PopAcked moves the handles of acknowledged entries off the transmit ring into dst and returns how many.
 // When it fills dst there may be more.
 func PopAcked[H ~uintptr](c *Conn, dst []H) int {
 	n := 0
+	if c.rtxEnd.LessEq(c.sndUna) {
+		c.flags &^= copied
+	}
 	if c.txBase == 0 {
 		return 0
 	}

@@ -103,6 +103,7 @@ func (c *Conn) Hold(seq Seq) {
 
 // CommitFin ends the stream: the FIN takes the unit at SND.NXT.
 func (c *Conn) CommitFin(nxt Seq) {
+	c.finSeq.Store(uint32(nxt))
 	c.fin.Store(1)
 	c.snd.Store(pack(nxt+1, uint32(c.snd.Load())))
 }

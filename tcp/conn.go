@@ -34,7 +34,7 @@ type Conn struct {
 	// that probes a closed window. Stored after heldFrom and before snd.
 	held     atomic.Uint32
 	heldFrom atomic.Uint32
-	fin      atomic.Uint32 // 1: the last unit before SND.NXT is a FIN. Stored before snd
+	fin      atomic.Uint32 // 1: the unit at finSeq is a FIN. Stored after finSeq and before snd
 	Watch    atomic.Uint32 // events that the application waits for; the worker skips the ready list when it is 0
 	Attn     atomic.Uint32 // 1: this connection is in the attention ring already
 	RxOff    uint32        // bytes read of the entry at the head of the receive ring
@@ -42,7 +42,7 @@ type Conn struct {
 	txMask   uint32
 	txBase   uintptr
 	linger0  atomic.Uint32 // SO_LINGER 0
-	_        [4]byte
+	finSeq   atomic.Uint32
 
 	// Line 2: written by the worker, read by the application.
 	//
@@ -129,6 +129,7 @@ const (
 	orphan                       // the application has closed: nobody reads, nobody asks for the state
 	active                       // opened by connect
 	noScale                      // the peer did not offer window scaling
+	copied                       // copies were sent of what lies before rtxEnd; see Copied
 )
 
 // Pend is a set of things to do for a connection once the burst is through.

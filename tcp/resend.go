@@ -25,6 +25,10 @@ func (c *Conn) Probe() (addr uintptr, seq Seq, fin, ok bool) {
 	if c.finAt(c.sndUna) {
 		return 0, c.sndUna, true, true
 	}
+	if c.flags&copied == 0 {
+		c.flags |= copied
+		c.rtxEnd = c.sndUna + 1
+	}
 	i, at := c.txNext, c.txSeq
 	for e := c.txAt(i); ; e = c.txAt(i) {
 		if end := at + Seq(e.Len()); c.sndUna.Less(end) {
@@ -36,7 +40,7 @@ func (c *Conn) Probe() (addr uintptr, seq Seq, fin, ok bool) {
 }
 
 // finAt says whether our FIN takes the unit at seq.
-func (c *Conn) finAt(seq Seq) bool { return c.fin.Load() != 0 && seq+1 == c.sndNxt() }
+func (c *Conn) finAt(seq Seq) bool { return c.fin.Load() != 0 && seq == Seq(c.finSeq.Load()) }
 
 // NextResend is the next segment of go-back-N: n bytes at addr, or the FIN. ok is false when all up to rtxEnd are
 // sent or the window ends.

@@ -378,7 +378,9 @@ func (w *world) saw(h *host, at time.Duration, sent bool, frame []byte) {
 
 func (w *world) dump() {
 	for _, x := range w.sides {
-		w.errors = append(w.errors, x.String())
+		if !x.over() || len(w.sides) == 2 {
+			w.errors = append(w.errors, x.String())
+		}
 	}
 	for _, h := range [...]*host{w.a, w.b} {
 		w.errors = append(w.errors, fmt.Sprintf("%s: %+v %+v %+v", h.name, h.Usage(), h.Counters(), h.end.Stats()))
