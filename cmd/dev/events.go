@@ -89,7 +89,9 @@ func (l *testLog) line(text string) {
 		case "pass":
 			l.passes++
 		case "fail":
-			l.out.Printf("  FAIL  %s.%s\n%s", l.short(e.Package), e.Test, indent(tailOf(l.text(key), tailLines)))
+			if !l.childFailed(key) { // else the subtest has said why
+				l.out.Printf("  FAIL  %s.%s\n%s", l.short(e.Package), e.Test, indent(tailOf(l.text(key), tailLines)))
+			}
 		case "skip":
 			l.skipped(key)
 		}
@@ -139,10 +141,10 @@ func (l *testLog) childFailed(parent testKey) bool {
 func (l *testLog) endPackage(e event) {
 	passed, failed, skipped := l.count(e.Package, "pass"), l.count(e.Package, "fail"), l.count(e.Package, "skip")
 	name := l.short(e.Package)
-	if e.Action == "fail" && failed == 0 {
+	text := l.text(testKey{e.Package, ""})
+	if died := strings.Contains(text, "panic: ") || strings.Contains(text, "signal: "); e.Action == "fail" && (failed == 0 || died) {
 		// It did not build, or it ended outside of any test.
-		failed = 1
-		text := l.text(testKey{e.Package, ""})
+		failed = max(failed, 1)
 		if len(l.noise) > 0 {
 			text = strings.Join(l.noise, "\n") + "\n" + text
 			l.noise = nil

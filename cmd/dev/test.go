@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"path/filepath"
@@ -111,11 +112,14 @@ func (d *dev) test(ctx context.Context, o testOptions) error {
 			continue
 		}
 		d.out.Printf("%s", s.title)
-		if err := s.take(t); err != nil {
-			return err
+		err := s.take(t)
+		if err == nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
 		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
+		if err != nil {
+			// Not a test's failure but the end of the run; what was counted so far is still of use.
+			t.tally.failed++
+			return errors.Join(err, t.tally.close(d.out))
 		}
 	}
 	if only == nil {
