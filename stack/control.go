@@ -24,9 +24,11 @@ func Outcome(c *tcp.Conn) syscall.Errno {
 	return errno(why)
 }
 
-// SetKeepAlive sets after how many ns of silence a connection is probed; 0: never.
-func (s *Stack) SetKeepAlive(c *tcp.Conn, idle int64) {
+// SetKeepAlive sets after how many ns of silence a connection is probed (0: never), how many ns lie between probes, and
+// how many without an answer end it (0: the defaults).
+func (s *Stack) SetKeepAlive(c *tcp.Conn, idle, gap int64, limit uint8) {
 	s.do(func() {
+		c.KeepGap, c.KeepMax = gap, limit
 		c.SetKeepAlive(idle, s.now)
 		s.touch(c)
 	})

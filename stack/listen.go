@@ -17,6 +17,8 @@ type Options struct {
 	WinScale       int // 1 + the scale to offer; 0: from RcvBuf
 	ReuseAddr      bool
 	KeepIdle       int64 // ns; 0: off
+	KeepGap        int64 // ns between probes; 0: from KeepIdle
+	KeepMax        uint8 // probes before giving up; 0: 9
 	UserTimeout    int64 // ns; 0: off
 }
 
@@ -168,7 +170,7 @@ func pow2(n, lo, hi uint32) uint32 {
 
 // join enters a connection in the table and writes its header template.
 func (s *Stack) join(c *tcp.Conn, o *Options, mac MAC) {
-	c.KeepIdle, c.UserTimeout = o.KeepIdle, o.UserTimeout
+	c.KeepIdle, c.KeepGap, c.KeepMax, c.UserTimeout = o.KeepIdle, o.KeepGap, o.KeepMax, o.UserTimeout
 	s.table.put(key{c.Laddr, c.Raddr, c.Lport, c.Rport}, c.ID)
 	c.Linked |= inTable
 	c.NextHop = s.hop(c.Raddr)

@@ -113,10 +113,10 @@ type Conn struct {
 	Linked   uint8 // the stack's marks: in the table, in this burst's list
 	KeepCnt  uint8
 	backoff  uint8 // how often the RTO is doubled
-	_        [1]byte
+	KeepMax  uint8 // TCP_KEEPCNT: probes without an answer that end the connection; 0: keepProbes
 	resentAt int64 // when the timer last made us resend; 0: since then a round trip was timed
-	_        [8]byte
-	KeepIdle int64 // SO_KEEPALIVE: ns of silence before a probe; 0: off
+	KeepGap  int64 // TCP_KEEPINTVL: ns between probes; 0: by KeepIdle
+	KeepIdle int64 // SO_KEEPALIVE, TCP_KEEPIDLE: ns of silence before a probe; 0: off
 	heardAt  int64 // when the peer was last heard (kept only with KeepIdle)
 	TimerAt  int64 // when the stack's wheel calls Timer; 0: not armed. It may be early: Timer looks for itself
 }
@@ -129,6 +129,7 @@ const (
 	orphan                       // the application has closed: nobody reads, nobody asks for the state
 	active                       // opened by connect
 	noScale                      // the peer did not offer window scaling
+	wasUp                        // has been in ESTABLISHED
 	copied                       // copies were sent of what lies before rtxEnd; see Copied
 )
 
@@ -170,8 +171,11 @@ func DefaultParams() Params {
 		SynRetries: 6, Retries: 15, OrphanRetries: 8}
 }
 
-// status word: state, reason << 8, end of stream << 16.
-const statusEOF = 1 << 16
+// status word: state, reason << 8, and these.
+const (
+	statusEOF = 1 << 16
+	statusUp  = 1 << 17
+)
 
 func (c *Conn) sndNxt() Seq { return Seq(c.snd.Load() >> 32) }
 

@@ -150,11 +150,19 @@ func (c *Conn) keepAt() int64 {
 	if c.KeepCnt == 0 {
 		return c.heardAt + c.KeepIdle
 	}
-	return c.heardAt + c.KeepIdle + int64(c.KeepCnt)*min(c.KeepIdle, keepInterval)
+	gap := c.KeepGap
+	if gap == 0 {
+		gap = min(c.KeepIdle, keepInterval)
+	}
+	return c.heardAt + c.KeepIdle + int64(c.KeepCnt)*gap
 }
 
 func (c *Conn) keepAlive() {
-	if c.KeepCnt >= keepProbes {
+	limit := c.KeepMax
+	if limit == 0 {
+		limit = keepProbes
+	}
+	if c.KeepCnt >= limit {
 		c.pend |= PendRst
 		c.die(TimedOut)
 		return
