@@ -26,12 +26,41 @@ static inline struct rte_mbuf *mbuf_of(uint64_t handle)
 	return (struct rte_mbuf *)(uintptr_t)handle;
 }
 
+/* Buffers freed long after they were used are out of the caches: their lines are asked for this far ahead. */
+#define FREE_AHEAD 8
+
 static inline void step_free(struct ndpip_block *b)
 {
-	/* A handle is a pointer's value, so the array of handles is an array of mbuf pointers. */
-	_Static_assert(sizeof(b->free[0]) == sizeof(struct rte_mbuf *), "handles are pointers in width");
-	if (b->nfree != 0)
-		rte_pktmbuf_free_bulk((struct rte_mbuf **)(uintptr_t)b->free, b->nfree);
+	struct rte_mempool *pool = NULL;
+	void *out[CHUNK];
+	uint32_t n = b->nfree, k = 0, i;
+
+	for (i = 0; i < n; i++) {
+		struct rte_mbuf *m = mbuf_of(b->free[i]);
+
+		if (i + FREE_AHEAD < n) {
+			struct rte_mbuf *p = mbuf_of(b->free[i + FREE_AHEAD]);
+
+			rte_prefetch0(p);
+			rte_mbuf_prefetch_part2(p);
+		}
+		if (unlikely(m->nb_segs > 1)) {
+			rte_pktmbuf_free(m);
+			continue;
+		}
+		m = rte_pktmbuf_prefree_seg(m);
+		if (m == NULL)
+			continue;
+		if (unlikely(k == CHUNK || m->pool != pool)) {
+			if (k > 0)
+				rte_mempool_put_bulk(pool, out, k);
+			pool = m->pool;
+			k = 0;
+		}
+		out[k++] = m;
+	}
+	if (k > 0)
+		rte_mempool_put_bulk(pool, out, k);
 	b->nfree = 0;
 }
 
@@ -151,11 +180,14 @@ static inline void step_stock(struct ndpip_block *b)
 		}
 		for (i = 0; i < n; i++) {
 			struct ndpip_frame *f = &b->stock[b->nstock + i];
-			/* The address follows from the pool's layout (ndpip_lane_new checks it): no mbuf is touched here. */
+			/* The address follows from the pool's layout (ndpip_lane_new checks it): no mbuf is waited for. */
 			f->handle = (uintptr_t)got[i];
 			f->addr = (uintptr_t)got[i] + off;
 			f->len = room;
 			f->flags = 0;
+			/* They will be written: the headers soon, the mbuf when the frame is sent. */
+			__builtin_prefetch((void *)(uintptr_t)f->addr, 1);
+			__builtin_prefetch(got[i], 1);
 		}
 		b->nstock += n;
 		n = RTE_MIN(n, want - b->nstock);

@@ -84,7 +84,7 @@ func TestMemifServerSocket(t *testing.T) {
 		"net_memif0,role=client,socket=/a,socket-abstract=no":          "",
 		"net_memif0,role=server,socket=/a,socket-abstract=yes":         "",
 		"net_memif0,role=server,socket=/a":                             "", // abstract is the driver's default
-		"net_tap0,iface=a": "",
+		"net_tap0,iface=a":                                             "",
 	} {
 		if got := memifServerSocket(vdev); got != want {
 			t.Errorf("%s: %q, want %q", vdev, got, want)
