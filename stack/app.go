@@ -119,10 +119,8 @@ func (s *Stack) attention(c *tcp.Conn) {
 	c.Attn.Store(1)
 	for !s.attn.Push(c.ID) {
 		if !s.turns.running.Load() {
-			// No worker empties the ring: it is this thread's own turn that does, later. The timer of this one
-			// connection is started by hand.
-			c.Attn.Store(0)
-			return
+			s.here(func() { s.attend() }) // no worker empties the ring
+			continue
 		}
 		runtime.Gosched()
 	}
@@ -407,6 +405,8 @@ func (s *Stack) nothing(c *tcp.Conn) (n uint32, e syscall.Errno) {
 		return n, 0
 	}
 	switch {
+	case c.Staged():
+		return 0, syscall.EAGAIN
 	case eof:
 		return 0, 0
 	case st == tcp.Closed:

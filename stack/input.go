@@ -210,11 +210,14 @@ func (s *Stack) feed(f *dpdk.Frame, b []byte, h *wire.IPv4, l4 []byte, k key, c 
 		s.count.RxData++
 		return true
 	case tcp.Refuse:
+		if c.State() == tcp.Closed { // earlier in this burst
+			s.unlink(c)
+			s.inputStray(b, h, l4, k)
+			break
+		}
 		s.refuse(b, h, k, seg)
 	case tcp.Reopen:
-		s.unlink(c)
-		c.Die(tcp.NoReason)
-		s.inputStray(b, h, l4, k)
+		s.reopen(c, k, b)
 	case tcp.Bad:
 		s.count.Drop[DropUnacceptable]++
 	case tcp.Done, tcp.NoRing, tcp.NoStage:
@@ -229,7 +232,10 @@ func (s *Stack) provide(c *tcp.Conn, lack tcp.Verdict) bool {
 		return true
 	}
 	f, ok := s.w.Take()
-	if !ok {
+	if !ok || f.Len < tcp.GatherMax {
+		if ok {
+			s.w.Release(f.Handle)
+		}
 		s.count.NoBuffer++
 		return false
 	}
@@ -264,16 +270,35 @@ func (s *Stack) inputStray(b []byte, h *wire.IPv4, l4 []byte, k key) {
 		s.count.Drop[DropStray]++
 		return
 	}
-	if seg.Flags&(tcp.SYN|tcp.ACK|tcp.FIN) == tcp.SYN {
-		if l := s.listener(k.laddr, k.lport); l != nil {
-			opts, ok := s.synOptions(l4, int(l4[12]>>4)*4)
-			if ok {
-				seg.Opts = &opts
-				s.passiveOpen(l, k, wire.EthSrc(b), seg)
-			}
+	if l := s.listener(k.laddr, k.lport); l != nil && seg.Flags&tcp.ACK == 0 {
+		if seg.Flags&tcp.SYN == 0 {
+			s.count.Drop[DropStray]++ // to be dropped without an answer
 			return
 		}
+		// Text or a FIN that comes with the SYN is not taken: the peer sends it again.
+		if opts, ok := s.synOptions(l4, int(l4[12]>>4)*4); ok {
+			seg.Opts = &opts
+			s.passiveOpen(l, k, wire.EthSrc(b), seg, 0)
+		}
+		return
 	}
 	s.count.Drop[DropStray]++
 	s.refuse(b, h, k, seg)
+}
+
+// reopen is a SYN for a connection in TIME-WAIT, with a sequence number above all of it: the connection gives way, if
+// somebody listens (RFC 9293 3.10.7.4). The new one's numbers lie above the old one's, too.
+func (s *Stack) reopen(c *tcp.Conn, k key, b []byte) {
+	l := s.listener(k.laddr, k.lport)
+	if l == nil {
+		c.Challenge(s.now)
+		return
+	}
+	if s.full(l) {
+		return
+	}
+	least := c.AckSeq() + 1<<16
+	s.unlink(c)
+	c.Die(tcp.NoReason)
+	s.passiveOpen(l, k, wire.EthSrc(b), &s.seg, least)
 }

@@ -106,16 +106,27 @@ func (s *Stack) Accept(l *Listener) *tcp.Conn {
 // Acceptable says whether Accept has a connection.
 func (l *Listener) Acceptable() bool { return l.queue.Len() > 0 }
 
-// passiveOpen is a SYN for a listener (RFC 9293 3.10.7.2). With the backlog full it is dropped without a word: the
-// peer comes again, and never has a connection that is then reset.
-func (s *Stack) passiveOpen(l *Listener, k key, from MAC, seg *tcp.Segment) {
-	if l.half+l.queue.Len() >= l.backlog {
-		l.overrun++
-		s.count.Drop[DropBacklog]++
+// full says whether a listener's backlog is full. Then a SYN is dropped without a word: the peer comes again, and never
+// has a connection that is then reset.
+func (s *Stack) full(l *Listener) bool {
+	if l.half+l.queue.Len() < l.backlog {
+		return false
+	}
+	l.overrun++
+	s.count.Drop[DropBacklog]++
+	return true
+}
+
+// passiveOpen is a SYN for a listener (RFC 9293 3.10.7.2). The initial sequence number is at least least, if not 0.
+func (s *Stack) passiveOpen(l *Listener, k key, from MAC, seg *tcp.Segment, least tcp.Seq) {
+	if s.full(l) {
 		return
 	}
 	c := s.conns.get()
 	u := s.setup(&l.opts, k)
+	if least != 0 && u.ISS.Less(least) {
+		u.ISS = least
+	}
 	c.Parent = l.id
 	l.half++
 	if mac, ok := s.staticMAC(s.hop(k.raddr)); ok {
@@ -225,6 +236,13 @@ func (s *Stack) unlink(c *tcp.Conn) {
 func (s *Stack) release(c *tcp.Conn) {
 	s.unlink(c)
 	s.wheel.cancel(c.ID)
+	s.shed(c)
+	s.count.Closed++
+	s.conns.put(c)
+}
+
+// shed gives back the buffers and rings of a connection that needs them no more.
+func (s *Stack) shed(c *tcp.Conn) {
 	if h := c.TakeStage(); h != 0 {
 		s.w.Release(dpdk.Handle(h))
 		s.rxHeld--
@@ -246,10 +264,10 @@ func (s *Stack) release(c *tcp.Conn) {
 	}
 	if base, n := c.RxRing(); base != 0 {
 		s.rx.Put(base, n)
+		c.SetRxRing(0, 1)
 	}
 	if base, n := c.TxRing(); base != 0 {
 		s.tx.Put(base, n)
+		c.SetTxRing(0, 1)
 	}
-	s.count.Closed++
-	s.conns.put(c)
 }

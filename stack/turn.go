@@ -84,10 +84,8 @@ func (s *Stack) attend() bool {
 		any = true
 		c := s.conns.at(id)
 		c.Attn.Store(0) // before Sent looks: what the application does from here on is announced anew
-		if c.State() != tcp.Closed {
-			c.Sent(&s.cfg.TCP, s.now)
-			s.touch(c)
-		}
+		c.Sent(&s.cfg.TCP, s.now)
+		s.touch(c)
 	}
 }
 
@@ -199,15 +197,17 @@ func (s *Stack) finish(c *tcp.Conn) {
 		s.retry(c)
 		return
 	}
-	if p&tcp.PendGone == 0 {
-		return
-	}
-	if !s.withdraw(c) {
-		c.Want(tcp.PendGone)
+	gone := p&tcp.PendGone != 0
+	switch {
+	case !gone && !c.Through():
+	case !s.withdraw(c):
+		c.Want(tcp.PendGone & p)
 		s.retry(c)
-		return
+	case gone:
+		s.release(c)
+	default:
+		s.shed(c) // a million of them may wait
 	}
-	s.release(c)
 }
 
 // releaseAcked gives back the buffers that the peer has acknowledged. It returns false if that has to wait.

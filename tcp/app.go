@@ -136,6 +136,10 @@ func (c *Conn) Consumed(head uint32, n uint32) bool {
 	return opens(read, nxt, nxt+Seq(uint32(uint16(w))<<c.RcvShift), c.RcvBuf, uint32(c.SndMSS))
 }
 
+// Staged says whether received bytes wait, in a gathering buffer, for room in the receive ring: whatever the state, the
+// stream goes on when the ring has been read.
+func (c *Conn) Staged() bool { return c.staged.Load() != 0 }
+
 // PutTx writes an entry of the transmit ring at index i: n bytes of payload at addr.
 func (c *Conn) PutTx(i uint32, handle, addr uintptr, n int) { *c.txAt(i) = ring.Make(handle, addr, n) }
 

@@ -20,6 +20,7 @@ func (c *Conn) noteFin() {
 // connection is reset, so that the peer knows (RFC 1122 4.2.2.13, RFC 2525 2.17).
 func (c *Conn) Close(p *Params, now int64) {
 	c.flags |= orphan
+	c.pend |= pendPublish // a round, in which the rings can go
 	c.Watch.Store(0)
 	c.noteFin()
 	switch c.state {
@@ -101,6 +102,12 @@ func (c *Conn) die(r Reason) {
 
 // Orphan says whether the application has let go of the connection.
 func (c *Conn) Orphan() bool { return c.flags&orphan != 0 }
+
+// Through says whether no more data can come or go, and nobody is left to read: the connection only waits for the
+// peer's FIN or for 2 MSL to pass, and needs no buffers and no rings for that.
+func (c *Conn) Through() bool {
+	return c.flags&orphan != 0 && (c.state == FinWait2 || c.state == TimeWait)
+}
 
 // Linger0 says whether Close sends an RST.
 func (c *Conn) Linger0() bool { return c.linger0.Load() != 0 }

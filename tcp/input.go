@@ -148,6 +148,9 @@ func (c *Conn) inputRst(now int64, s *Segment) Verdict {
 	return Done
 }
 
+// Challenge sends a challenge ACK.
+func (c *Conn) Challenge(now int64) { c.challengeAck(now) }
+
 // challengeAck sends an ACK that makes an honest peer show the right numbers; at most 10 a second per connection, so
 // that an attacker gains no amplifier and learns nothing from a shared budget (RFC 5961 7, CVE-2016-5696).
 func (c *Conn) challengeAck(now int64) {

@@ -36,14 +36,17 @@ func (c *Conn) timeFrom(seq Seq, now int64) {
 // Sent tells the worker that the application has sent from an idle connection, wants a closed window watched, or has
 // read: the timer is started and the window looked at.
 func (c *Conn) Sent(p *Params, now int64) {
+	if c.stageLen != 0 {
+		c.pend |= PendRead // also in CLOSED: what was received before is read before the end
+	}
+	if c.state == Closed {
+		return
+	}
 	c.noteFin()
 	c.sendHeld()
 	c.startTimer(p, now)
 	if c.windowOpened() {
 		c.pend |= PendAck
-	}
-	if c.stageLen != 0 {
-		c.pend |= PendRead
 	}
 }
 

@@ -9,8 +9,8 @@ import "ndpip/ring"
 // The buffer is handed on when it is full, or when the application has read down to half the ring; the application
 // tells the worker so if it finds staged set (Consumed).
 
-// gatherMax is the largest payload that is worth a copy.
-const gatherMax = 1024
+// GatherMax is the largest payload that is worth a copy, and so the least size of a gathering buffer.
+const GatherMax = 1024
 
 // RingPerBytes is the window that one entry of the receive ring answers for.
 const RingPerBytes = 512
@@ -23,7 +23,7 @@ func (c *Conn) pushRx(handle, addr uintptr, n uint32) {
 
 // inputCrowded takes n bytes of text when the ring is half full.
 func (c *Conn) inputCrowded(s *Segment, n, used uint32) Verdict {
-	if n > gatherMax {
+	if n > GatherMax {
 		// Data behind what is gathered: that goes first.
 		if c.stageLen != 0 {
 			if used > c.rxMask-1 {
@@ -59,7 +59,7 @@ func (c *Conn) pushStage() {
 	c.pend |= pendPublish
 }
 
-// SetStage gives the connection an empty gathering buffer of size bytes, at least gatherMax. It has none.
+// SetStage gives the connection an empty gathering buffer of size bytes, at least GatherMax. It has none.
 func (c *Conn) SetStage(handle, addr uintptr, size uint32) {
 	c.stageHandle, c.stageAddr, c.stageCap = handle, addr, size
 }
