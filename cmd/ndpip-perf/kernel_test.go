@@ -191,14 +191,13 @@ func TestCatKeepsListening(t *testing.T) {
 func TestEnvironmentFaults(t *testing.T) {
 	perf, cat := build(t)
 	for name, args := range map[string][]string{
-		"no interface":   {"recv", "--wire", "af_packet:ndnone", "--bind-ip", "10.0.0.1"},
-		"no port":        {"recv", "--no-huge", "-m", "64", "--no-pci", "--vdev=net_null0", "--file-prefix=ndnoport", "--", "--bind-ip", "10.0.0.1", "--iface", "7"},
-		"no directory":   {"recv", "--wire", "memif:/no/such/directory/x.sock"},
-		"no device":      {"recv", "--wire", "pci:0000:ff:1f.7", "--bind-ip", "10.0.0.1"},
-		"wrong EAL":      {"recv", "--no-such-eal-option", "--", "--bind-ip", "10.0.0.1"},
-		"too little":     {"recv", "--wire", "null", "--bind-ip", "10.0.0.1", "--mbufs", "16000000"},
-		"no such CPU":    {"recv", "--wire", "null", "--bind-ip", "10.0.0.1", "--cpu", "4000"},
-		"no such worker": {"recv", "--wire", "null", "--bind-ip", "10.0.0.1", "--worker-cpu", "4000"},
+		"no interface": {"recv", "--wire", "af_packet:ndnone", "--bind-ip", "10.0.0.1"},
+		"no port":      {"recv", "--no-huge", "-m", "64", "--no-pci", "--vdev=net_null0", "--file-prefix=ndnoport", "--", "--bind-ip", "10.0.0.1", "--iface", "7"},
+		"no directory": {"recv", "--wire", "memif:/no/such/directory/x.sock"},
+		"no device":    {"recv", "--wire", "pci:0000:ff:1f.7", "--bind-ip", "10.0.0.1"},
+		"wrong EAL":    {"recv", "--no-such-eal-option", "--", "--bind-ip", "10.0.0.1"},
+		"too little":   {"recv", "--wire", "null", "--bind-ip", "10.0.0.1", "--mbufs", "16000000"},
+		"no such CPU":  {"recv", "--wire", "null", "--bind-ip", "10.0.0.1", "--cpu", "4000"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := start(t, nil, nil, perf, args...)

@@ -88,7 +88,7 @@ func sums(text string) (s []string) {
 
 func TestMemifUDP(t *testing.T) {
 	for _, options := range []string{"", "--zero-copy"} {
-		p := startPair(t, "--udp --mss 1000 "+options, "--verify", "--timeout 1")
+		p := startPair(t, "--udp --mss 1000", "--verify "+options, "--timeout 1")
 		p.send.ends(0, 20*time.Second)
 		p.recv.terminate()
 		sent, received := fields(t, p.send.out.String(), "sent: "), fields(t, p.recv.out.String(), "received: ")

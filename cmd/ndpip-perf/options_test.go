@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -32,10 +34,10 @@ func TestDefaults(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 7*time.Second, o.connectTimeout, "--timeout bounds the attempts to connect too")
 
-	o, cfg, err = parse("send", strings.Fields("-l 0-1 -a 0000:3b:00.0 -- --iface 0 --bind-ip 10.0.0.2 --connect-ip 10.0.0.1 --udp --zero-copy"))
+	o, cfg, err = parse("send", strings.Fields("-l 0-1 -a 0000:3b:00.0 -- --iface 0 --bind-ip 10.0.0.2 --connect-ip 10.0.0.1 --udp"))
 	require.NoError(t, err)
 	require.Equal(t, []string{"-l", "0-1", "-a", "0000:3b:00.0"}, cfg.EAL)
-	require.True(t, o.udp && o.zeroCopy)
+	require.True(t, o.udp)
 }
 
 func TestWrongOptions(t *testing.T) {
@@ -70,6 +72,8 @@ func TestWrongOptions(t *testing.T) {
 		{"send --wire memif:/x --file=", "ndpip-perf send: --file needs a file's name, or - for standard input", 2},
 		{"send --wire memif:/x --file - --connections 2", "ndpip-perf send: --file - can be sent once: leave out --connections, or give a regular file", 2},
 		{"send --wire memif:/x --file /dev/zero --connections 2", "ndpip-perf send: --file /dev/zero can be read once: leave out --connections, or give a regular file", 2},
+		{"send --wire memif:/x --udp --zero-copy", "ndpip-perf send: --zero-copy sends no datagrams: leave it out, or --udp", 2},
+		{"send --wire memif:/x --worker-cpu 4000 --udp --connect-ip 10.0.0.3 --connect-timeout 0.1 --wire null --bind-ip 10.0.0.1", "ndpip-perf send: --worker-cpu: 4000: this process has " + strconv.Itoa(runtime.NumCPU()) + " CPUs, numbered from 0", 2},
 		{"send --wire memif:/x --udp --file f", "ndpip-perf send: --file needs --tcp: datagrams may be lost and have no end", 2},
 		{"send --wire memif:/x --file " + dir + "/none", "ndpip-perf send: --file: open " + dir + "/none: no such file or directory", 1},
 		{"send --wire memif:/x --file " + dir, "ndpip-perf send: --file: " + dir + " is a directory; give a file", 1},

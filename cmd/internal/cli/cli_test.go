@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
@@ -243,6 +244,21 @@ func TestStop(t *testing.T) {
 	s.After(time.Millisecond)
 	time.Sleep(20 * time.Millisecond)
 	require.False(t, s.Expired(), "the time came after the end was asked for")
+}
+
+func TestInOptions(t *testing.T) {
+	err := inOptions(&api.ConfigError{Field: "WorkerCPU", Problem: "9: want less"})
+	require.EqualError(t, err, "--worker-cpu: 9: want less")
+	require.Equal(t, StatusUsage, Status(err))
+	require.EqualError(t, inOptions(&api.ConfigError{Field: "Other", Problem: "bad"}), "Other: bad")
+	require.NoError(t, inOptions(nil))
+	fields := reflect.TypeFor[api.Config]()
+	for names := range optionOf {
+		for name := range strings.SplitSeq(names, ", ") {
+			_, ok := fields.FieldByName(name)
+			require.True(t, ok, name)
+		}
+	}
 }
 
 func TestEALHas(t *testing.T) {

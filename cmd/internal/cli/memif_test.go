@@ -2,6 +2,7 @@ package cli
 
 import (
 	"net"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -17,29 +18,33 @@ func TestAwaitServer(t *testing.T) {
 	stop := NewStop()
 	require.NoError(t, AwaitServer(api.Config{Wire: "tap:x"}, stop, 0), "no memif")
 	require.NoError(t, AwaitServer(api.Config{Wire: cfg.Wire, Server: true}, stop, 0), "the server's side")
-	require.EqualError(t, AwaitServer(cfg, stop, 50*time.Millisecond), "nobody has opened the other side of memif:"+path+
-		" for 0.05s; start the listening program first, or give a longer --connect-timeout")
+	nobody := "nobody has opened the other side of memif:" + path +
+		" for 0.05s; start the listening program first, or give a longer --connect-timeout"
+	require.EqualError(t, AwaitServer(cfg, stop, 50*time.Millisecond), nobody)
 
+	closed := make(chan struct{})
 	go func() {
 		time.Sleep(50 * time.Millisecond)
-		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
-		if err != nil {
-			return
+		l, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: path, Net: "unixpacket"})
+		if err == nil {
+			<-closed
+			l.SetUnlinkOnClose(false)
+			l.Close()
 		}
-		l.SetUnlinkOnClose(false)
-		if c, err := l.Accept(); err == nil {
-			c.Close()
-		}
-		l.Close()
+		closed <- struct{}{}
 	}()
 	require.NoError(t, AwaitServer(cfg, stop, 5*time.Second))
+	closed <- struct{}{}
+	<-closed
 
-	time.Sleep(50 * time.Millisecond) // the file is left over, and nobody behind it
-	require.FileExists(t, path)
-	require.Error(t, AwaitServer(cfg, stop, 50*time.Millisecond))
+	require.FileExists(t, path, "left over, with nobody behind it")
+	require.EqualError(t, AwaitServer(cfg, stop, 50*time.Millisecond), nobody)
 	stop.Ask()
 	require.NoError(t, AwaitServer(cfg, stop, time.Hour))
 
-	dir := filepath.Join(path, "x") // path is no directory
-	require.ErrorContains(t, AwaitServer(api.Config{Wire: "memif:" + dir}, NewStop(), time.Hour), "not a directory")
+	stop = NewStop()
+	require.NoError(t, os.Remove(path))
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	require.ErrorContains(t, AwaitServer(cfg, stop, time.Hour), "no socket")
+	require.ErrorContains(t, AwaitServer(api.Config{Wire: "memif:" + path + "/x"}, stop, time.Hour), "not a directory")
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"runtime"
@@ -27,7 +28,24 @@ func Open(cfg api.Config, notes io.Writer) (*api.Host, error) {
 	if need := runtime.NumCPU() + 2; runtime.GOMAXPROCS(0) < need {
 		runtime.GOMAXPROCS(need)
 	}
-	return api.Open(cfg)
+	h, err := api.Open(cfg)
+	return h, inOptions(err)
+}
+
+// optionOf is the option that sets a field of api.Config.
+var optionOf = map[string]string{
+	"Wire": "--wire", "Port": "--iface", "MAC": "--bind-eth", "Addr": "--bind-ip", "Gateway": "--gateway", "Neighbours": "--arp",
+	"Burst": "--burst", "Mbufs": "--mbufs", "MTU": "--mtu", "MSS": "--mss", "WinScale": "--win-scale",
+	"RcvBuf, SndBuf": "--rcvbuf, --sndbuf", "WorkerCPU": "--worker-cpu",
+}
+
+// inOptions speaks of options where a ConfigError speaks of fields.
+func inOptions(err error) error {
+	var e *api.ConfigError
+	if errors.As(err, &e) && optionOf[e.Field] != "" {
+		return Usagef("%s: %s", optionOf[e.Field], e.Problem)
+	}
+	return err
 }
 
 // PinThread makes the program's thread an lcore of DPDK, pinned to the CPU of --cpu.

@@ -88,9 +88,16 @@ func (s *Space) Run(name string, args ...string) string {
 	return run(s.t, "ip", append([]string{"netns", "exec", s.Name, name}, args...)...)
 }
 
+// patience is how long one command may take.
+const patience = 30 * time.Second
+
 func run(t testing.TB, name string, args ...string) string {
 	t.Helper()
-	out, err := exec.Command(name, args...).CombinedOutput()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.WaitDelay = time.Second // its children may hold the pipe
+	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s %s: %v: %s", name, strings.Join(args, " "), err, out)
 	}
