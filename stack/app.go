@@ -101,9 +101,6 @@ func (s *Stack) withdraw(c *tcp.Conn) bool {
 // Flush returns the buffers that reads have freed, and sends what waits for the port.
 func (s *Stack) Flush() {
 	a := &s.app
-	if a.lane.NFree == 0 && a.lane.NTx == 0 {
-		return
-	}
 	a.lock.lock()
 	if s.drainApp() && a.lane.NFree > 0 {
 		a.lane.Exchange(dpdk.OpFree | dpdk.OpStock)

@@ -33,8 +33,8 @@ type Listener struct {
 	opts    Options
 	backlog int
 	id      uint32
-	half    int // connections in SYN-RECEIVED
-	queue   *ring.SPSC[uint32]
+	half    int                               // connections in SYN-RECEIVED
+	queue   atomic.Pointer[ring.SPSC[uint32]] // replaced by SetBacklog
 	overrun uint64
 }
 
@@ -57,7 +57,8 @@ func (s *Stack) Listen(addr uint32, port uint16, backlog int, o Options, stream 
 			return
 		}
 		backlog = min(max(backlog, 1), 1<<16)
-		l = &Listener{Laddr: addr, Lport: port, opts: o, Stream: stream, backlog: backlog, queue: ring.New[uint32](backlog)}
+		l = &Listener{Laddr: addr, Lport: port, opts: o, Stream: stream, backlog: backlog}
+		l.queue.Store(ring.New[uint32](backlog))
 		s.nextList++
 		l.id = s.nextList
 		s.listeners[k], s.byID[l.id] = l, l
@@ -65,10 +66,24 @@ func (s *Stack) Listen(addr uint32, port uint16, backlog int, o Options, stream 
 	return l, e
 }
 
-// SetBacklog changes a listener's backlog, as a second listen() does.
+// SetBacklog changes a listener's backlog, as a second listen() does. Nobody may accept meanwhile.
 func (s *Stack) SetBacklog(l *Listener, backlog int) {
-	s.do(func() { l.backlog = min(max(backlog, 1), int(l.queue.Cap())) })
+	s.do(func() {
+		l.backlog = min(max(backlog, 1), 1<<16)
+		old := l.queue.Load()
+		if l.backlog <= old.Cap() {
+			return
+		}
+		grown := ring.New[uint32](l.backlog)
+		for id, ok := old.Pop(); ok; id, ok = old.Pop() {
+			grown.Push(id)
+		}
+		l.queue.Store(grown)
+	})
 }
+
+// SetOptions changes what a listener's connections are opened with from now on.
+func (s *Stack) SetOptions(l *Listener, o Options) { s.do(func() { l.opts = o }) }
 
 // Unlisten closes a listener. Connections that nobody has accepted are reset.
 func (s *Stack) Unlisten(l *Listener) {
@@ -77,7 +92,7 @@ func (s *Stack) Unlisten(l *Listener) {
 		delete(s.byID, l.id)
 		s.ports.unlisten(l.Lport)
 		for {
-			id, ok := l.queue.Pop()
+			id, ok := l.queue.Load().Pop()
 			if !ok {
 				break
 			}
@@ -96,7 +111,7 @@ func (s *Stack) Unlisten(l *Listener) {
 
 // Accept takes a connection that is open, or nil. stream is the application's name for it.
 func (s *Stack) Accept(l *Listener) *tcp.Conn {
-	id, ok := l.queue.Pop()
+	id, ok := l.queue.Load().Pop()
 	if !ok {
 		return nil
 	}
@@ -104,12 +119,12 @@ func (s *Stack) Accept(l *Listener) *tcp.Conn {
 }
 
 // Acceptable says whether Accept has a connection.
-func (l *Listener) Acceptable() bool { return l.queue.Len() > 0 }
+func (l *Listener) Acceptable() bool { return l.queue.Load().Len() > 0 }
 
 // full says whether a listener's backlog is full. Then a SYN is dropped without a word: the peer comes again, and never
 // has a connection that is then reset.
 func (s *Stack) full(l *Listener) bool {
-	if l.half+l.queue.Len() < l.backlog {
+	if l.half+l.queue.Load().Len() < l.backlog {
 		return false
 	}
 	l.overrun++
@@ -213,7 +228,7 @@ func (s *Stack) opened(c *tcp.Conn) {
 	}
 	l.half--
 	s.count.Accepted++
-	l.queue.Push(c.ID) // there is room: half and queue together stay within the backlog
+	l.queue.Load().Push(c.ID) // there is room: half and queue together stay within the backlog
 	if w := l.Watch.Load(); w != 0 {
 		s.tell(&l.Ready, l.Stream, w, tcp.PendRead)
 	}

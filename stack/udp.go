@@ -159,12 +159,17 @@ func (s *Stack) SendTo(u *udp.Sock, p []byte, addr uint32, port uint16) syscall.
 
 // datagram writes the headers and the payload of one datagram, all but the destination's MAC.
 func (s *Stack) datagram(f *dpdk.Frame, u *udp.Sock, p []byte, addr uint32, port uint16) {
-	b := dpdk.Bytes(f.Addr, udpHdr+len(p))
-	n := udpLen + len(p)
+	copy(dpdk.Bytes(f.Addr+udpHdr, len(p)), p)
+	s.datagramHeaders(f, u, len(p), addr, port)
+}
+
+// datagramHeaders writes the headers in front of a payload of size bytes.
+func (s *Stack) datagramHeaders(f *dpdk.Frame, u *udp.Sock, size int, addr uint32, port uint16) {
+	b := dpdk.Bytes(f.Addr, udpHdr+size)
+	n := udpLen + size
 	wire.PutEthernet(b, MAC{}, s.mac, wire.TypeIPv4)
 	wire.PutIPv4(b[ethLen:], s.addr, addr, wire.ProtoUDP, ipLen+n, 0)
 	t := b[ethLen+ipLen:]
-	copy(t[udpLen:], p)
 	f.Len, f.Flags = uint32(len(b)), 0
 	pseudo := wire.PseudoHeader(s.addr, addr, wire.ProtoUDP, n)
 	switch {
