@@ -90,7 +90,7 @@ func (d *dev) demo(ctx context.Context, o demoOptions) error {
 	} else {
 		d.out.Printf("as root the demo also talks to the Linux kernel, over net_tap")
 	}
-	heading := []string{"from", "to", "wire", "MSS", "Gb/s", "M segments/s", "retransmissions", fmt.Sprintf("%d MiB file", o.size)}
+	heading := []string{"from", "to", "wire", "MSS", "Gb/s", "M segments/s", "resent", fmt.Sprintf("%d MiB file", o.size)}
 	d.out.Printf("\n%s", table(append([][]string{heading}, r.rows...)))
 	return nil
 }
@@ -127,24 +127,18 @@ func (r *demo) memif(mss int) error {
 	if err != nil {
 		return err
 	}
-	again := stream.Retransmissions + file.Retransmissions
-	pps := float64(stream.Segments) / max(stream.Seconds, 1e-3)
-	r.row("ndpip", "ndpip", "memif", mss, stream.BPS, pps, again, "equal")
-	r.d.out.Printf("  MSS %4d: %6.2f Gb/s, %5.2f M segments/s, %d retransmissions; %d MiB file: equal SHA-256",
-		mss, float64(stream.BPS)/1e9, pps/1e6, again, r.o.size)
+	stream.Retransmissions += file.Retransmissions
+	r.row(fmt.Sprintf("MSS %4d", mss), "ndpip", "ndpip", "memif", mss, stream)
 	return nil
 }
 
-func (r *demo) row(from, to, wire string, mss int, bps uint64, pps float64, again uint64, content string) {
-	size := "-"
-	if mss > 0 {
-		size = strconv.Itoa(mss)
-	}
-	rate := "-"
-	if pps > 0 {
-		rate = fmt.Sprintf("%.2f", pps/1e6)
-	}
-	r.rows = append(r.rows, []string{from, to, wire, size, fmt.Sprintf("%.2f", float64(bps)/1e9), rate, strconv.FormatUint(again, 10), content})
+// row notes and shows what a run gave, after its file was found equal.
+func (r *demo) row(what, from, to, wire string, mss int, s perfLine) {
+	pps := float64(s.Segments) / max(s.Seconds, 1e-3)
+	r.d.out.Printf("  %s: %6.2f Gb/s, %5.2f M segments/s, %d retransmissions; %d MiB file: equal SHA-256",
+		what, float64(s.BPS)/1e9, pps/1e6, s.Retransmissions, r.o.size)
+	r.rows = append(r.rows, []string{from, to, wire, strconv.Itoa(mss), fmt.Sprintf("%.2f", float64(s.BPS)/1e9),
+		fmt.Sprintf("%.2f", pps/1e6), strconv.FormatUint(s.Retransmissions, 10), "equal SHA-256"})
 }
 
 // stream gives the receiver's summary, with the sender's retransmissions.

@@ -119,11 +119,11 @@ func TestTestLogCounts(t *testing.T) {
 
 func TestTable(t *testing.T) {
 	require.Equal(t, ""+
-		"   MSS  Gb/s  content\n"+
-		"  ────  ────  ───────\n"+
-		"    64   2.1  equal\n"+
-		"  1460  18.0  equal\n",
-		table([][]string{{"MSS", "Gb/s", "content"}, {"64", "2.1", "equal"}, {"1460", "18.0", "equal"}}))
+		"  wire    MSS  Gb/s  content\n"+
+		"  ─────  ────  ────  ───────\n"+
+		"  memif    64   2.1  equal\n"+
+		"  tap    1460  18.0  equal\n",
+		table([][]string{{"wire", "MSS", "Gb/s", "content"}, {"memif", "64", "2.1", "equal"}, {"tap", "1460", "18.0", "equal"}}))
 }
 
 func TestJobEndsWithItsWholeGroup(t *testing.T) {

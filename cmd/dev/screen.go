@@ -72,39 +72,39 @@ func (s *screen) draw() {
 	fmt.Fprint(s.w, string(line))
 }
 
-// table lays rows out in columns; the first row is the heading. A cell that starts with a digit is set to the right.
+// table lays rows out in columns; the first row is the heading. A column of numbers is set to the right.
 func table(rows [][]string) string {
-	var width []int
-	for _, row := range rows {
+	width := make([]int, len(rows[0]))
+	right := make([]bool, len(rows[0]))
+	for n, row := range rows {
 		for i, cell := range row {
-			if i == len(width) {
-				width = append(width, 0)
-			}
 			width[i] = max(width[i], len([]rune(cell)))
+			if n > 0 && cell != "" {
+				right[i] = cell[len(cell)-1] >= '0' && cell[len(cell)-1] <= '9'
+			}
 		}
 	}
 	var b strings.Builder
-	for n, row := range rows {
-		for i, cell := range row {
+	line := func(cells []string) {
+		var l strings.Builder
+		for i, cell := range cells {
 			pad := strings.Repeat(" ", width[i]-len([]rune(cell)))
-			right := i < len(rows[len(rows)-1]) && startsWithDigit(rows[len(rows)-1][i])
-			if right {
-				b.WriteString("  " + pad + cell)
-			} else if i == len(row)-1 {
-				b.WriteString("  " + cell)
-			} else {
-				b.WriteString("  " + cell + pad)
+			if right[i] {
+				cell, pad = pad, cell
 			}
+			l.WriteString("  " + cell + pad)
 		}
-		b.WriteByte('\n')
+		b.WriteString(strings.TrimRight(l.String(), " ") + "\n")
+	}
+	for n, row := range rows {
+		line(row)
 		if n == 0 {
-			for _, w := range width {
-				b.WriteString("  " + strings.Repeat("─", w))
+			rule := make([]string, len(row))
+			for i := range rule {
+				rule[i] = strings.Repeat("─", width[i])
 			}
-			b.WriteByte('\n')
+			line(rule)
 		}
 	}
 	return b.String()
 }
-
-func startsWithDigit(s string) bool { return s != "" && s[0] >= '0' && s[0] <= '9' }
