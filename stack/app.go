@@ -1,7 +1,6 @@
 package stack
 
 import (
-	"math/bits"
 	"runtime"
 	"sync/atomic"
 	"syscall"
@@ -86,7 +85,7 @@ func (s *Stack) withdraw(c *tcp.Conn) bool {
 	}
 	keep := a.lane.Tx[:0]
 	for _, f := range a.lane.Tx[:a.lane.NTx] {
-		if !sameFlow(wordsAt(f.Addr), &c.Hdr) {
+		if !sameFlow(wordsAt(f.Addr), (*words)(&c.Hdr)) {
 			keep = append(keep, f)
 		} else if f.Flags&dpdk.TxRetain == 0 {
 			a.lane.Release(f.Handle)
@@ -254,9 +253,7 @@ func (s *Stack) sendBurst(c *tcp.Conn, p []byte) int {
 			headers(w, &c.Hdr, seq, ack, 5, f, wnd, int(k), s.txSum, 0)
 			copy(dst, src)
 		default:
-			q := uint64(bits.ReverseBytes32(uint32(seq)))
-			w[0], w[1], w[2], w[3] = whole[0], whole[1], whole[2], whole[3]
-			w[4], w[5], w[6] = whole[4]|q<<48, whole[5]|q>>16, whole[6]
+			whole.stamp(w, seq)
 			copy(dst, src) // after the headers, whose last word holds two bytes of it
 		}
 		c.PutTx(tail+uint32(i), uintptr(f.Handle), addr+hdrLen, int(k))

@@ -32,7 +32,7 @@ const (
 )
 
 // words are the headers of a frame as seven words: 54 bytes, and the first two of the payload, which is written later.
-type words = [7]uint64
+type words [7]uint64
 
 func wordsAt(addr uintptr) *words { return (*words)(dpdk.Pointer(addr)) }
 
@@ -84,7 +84,7 @@ func setMAC(c *tcp.Conn, dst MAC) {
 
 // headers writes the headers of one segment: n bytes of TCP options and payload, whose sum is sum (mode sumSoft only).
 // off is the TCP header's length in 32-bit words.
-func headers(w, h *words, seq, ack tcp.Seq, off uint8, flags uint8, wnd uint16, n int, mode sumMode, sum uint64) {
+func headers(w *words, h *[7]uint64, seq, ack tcp.Seq, off uint8, flags uint8, wnd uint16, n int, mode sumMode, sum uint64) {
 	l4 := bswap16(uint16(tcpLen + n))
 	total := bswap16(uint16(ipLen + tcpLen + n))
 	w[0] = atomic.LoadUint64(&h[0])
@@ -113,3 +113,10 @@ func headers(w, h *words, seq, ack tcp.Seq, off uint8, flags uint8, wnd uint16, 
 
 // fold16add folds a 64-bit sum and a small one.
 func fold16add(s, t uint64) uint64 { return fold16(s>>32 + s&0xffff_ffff + t) }
+
+// stamp writes the headers h, made for sequence number 0 without a checksum of ours, with another sequence number.
+func (h *words) stamp(w *words, seq tcp.Seq) {
+	q := uint64(bits.ReverseBytes32(uint32(seq)))
+	w[0], w[1], w[2], w[3] = h[0], h[1], h[2], h[3]
+	w[4], w[5], w[6] = h[4]|q<<48, h[5]|q>>16, h[6]
+}

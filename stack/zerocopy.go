@@ -16,12 +16,22 @@ import (
 func (s *Stack) AllocBufs(f []dpdk.Frame) (n int) {
 	a := &s.app
 	a.lock.lock()
-	for n < len(f) && s.fill(1) {
-		b, _ := a.lane.Take()
-		b.Addr += lead + hdrLen
-		b.Len -= lead + hdrLen
-		f[n] = b
-		n++
+	l := &a.lane
+	for n < len(f) {
+		k := min(len(f)-n, burstMax)
+		if int(l.NStock) < k {
+			l.Exchange(dpdk.OpFree | dpdk.OpStock)
+		}
+		if k = min(k, int(l.NStock)); k == 0 {
+			break
+		}
+		stock := l.Stock[int(l.NStock)-k : l.NStock]
+		for i := range stock {
+			b, to := &stock[k-1-i], &f[n+i]
+			to.Handle, to.Addr, to.Len, to.Flags = b.Handle, b.Addr+lead+hdrLen, b.Len-lead-hdrLen, 0
+		}
+		l.NStock -= uint32(k)
+		n += k
 	}
 	a.lock.unlock()
 	return n
@@ -78,9 +88,13 @@ func (s *Stack) sendBufs(c *tcp.Conn, f []dpdk.Frame) (n int, e syscall.Errno) {
 	f = f[:s.txEntries(c, uint32(len(f)))]
 	ack, wnd := c.AckWord()
 	tail, seq := c.TxTail(), nxt
+	mss := uint32(c.SndMSS)
+	tx := dpdk.TxRetain | s.txFlags(dpdk.TxTCPSum)
+	var whole words // as in sendBurst
+	headers(&whole, &c.Hdr, 0, ack, 5, tcp.ACK, wnd, int(mss), s.txSum, 0)
 	for n < len(f) {
 		b := &f[n]
-		if b.Len > uint32(c.SndMSS) {
+		if b.Len > mss {
 			e = syscall.EMSGSIZE
 			break
 		}
@@ -92,22 +106,27 @@ func (s *Stack) sendBufs(c *tcp.Conn, f []dpdk.Frame) (n int, e syscall.Errno) {
 			n++
 			continue
 		}
-		flags := tcp.ACK
-		if n == len(f)-1 {
-			flags |= tcp.PSH
-		}
-		var sum uint64
 		w := wordsAt(b.Addr - hdrLen)
-		first := w[6] >> 48
-		if s.txSum == sumSoft {
-			sum = wire.Sum(b.Bytes(), 0)
+		first := w[6] &^ (1<<48 - 1) // two bytes of the payload share a word with the headers
+		switch {
+		case b.Len == mss && s.txSum != sumSoft && n < len(f)-1:
+			whole.stamp(w, seq)
+		default:
+			flags, sum := tcp.ACK, uint64(0)
+			if n == len(f)-1 {
+				flags |= tcp.PSH
+			}
+			if s.txSum == sumSoft {
+				sum = wire.Sum(b.Bytes(), 0)
+			}
+			headers(w, &c.Hdr, seq, ack, 5, flags, wnd, int(b.Len), s.txSum, sum)
 		}
-		headers(w, &c.Hdr, seq, ack, 5, flags, wnd, int(b.Len), s.txSum, sum)
-		w[6] |= first << 48
+		w[6] |= first
 		c.PutTx(tail, uintptr(b.Handle), b.Addr, int(b.Len))
 		tail++
-		l.Queue(dpdk.Frame{Handle: b.Handle, Addr: b.Addr - hdrLen, Len: hdrLen + b.Len,
-			Flags: dpdk.TxRetain | s.txFlags(dpdk.TxTCPSum)})
+		t := &l.Tx[l.NTx]
+		t.Handle, t.Addr, t.Len, t.Flags = b.Handle, b.Addr-hdrLen, hdrLen+b.Len, tx
+		l.NTx++
 		seq += tcp.Seq(b.Len)
 		n++
 	}
