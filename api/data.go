@@ -1,209 +1,266 @@
 package api
 
 import (
-	"net/netip"
+	"os"
 
 	"golang.org/x/sys/unix"
 
-	"ndpip/tcp"
+	"ndpip/stack"
 )
 
-// conn is the connection of a descriptor, or the errno that reading and writing has without one.
-func (h *Host) conn(fd int) (*sock, error) {
-	s, err := h.sock(fd)
-	if err != nil {
-		return nil, err
+// Read reads what is there, at most len(p) bytes, and waits until there is something. It returns 0 at the end of the
+// stream, and when p is empty. A non-blocking socket gets EAGAIN instead of waiting. From a UDP socket it reads one
+// datagram.
+//
+// Errors: EAGAIN (also when SO_RCVTIMEO is over), ENOTCONN, ECONNRESET, ETIMEDOUT and others that ended the connection
+// (each is reported once), EINVAL (an epoll instance), os.ErrDeadlineExceeded (SetReadDeadline).
+func (h *Host) Read(fd int, p []byte) (int, error) {
+	s := h.fds.get(fd)
+	if s == nil {
+		return 0, unix.EBADF
 	}
-	if !s.is(kindConn) {
-		if s.is(kindUDP) {
-			return s, nil
-		}
-		return nil, unix.ENOTCONN
-	}
-	return s, nil
+	s.users.begin(reading)
+	n, err := h.read(s, p)
+	s.users.end(reading)
+	return n, err
 }
 
-// Read reads what is there, at most len(p) bytes, and waits until there is something. It returns 0 at the end of the
-// stream. A non-blocking socket gets EAGAIN instead of waiting. From a UDP socket it reads one datagram.
-func (h *Host) Read(fd int, p []byte) (int, error) {
-	s, err := h.conn(fd)
-	if err != nil {
-		return 0, err
-	}
-	if s.is(kindUDP) {
-		n, _, err := h.RecvFrom(fd, p)
-		return n, err
-	}
-	if len(p) == 0 {
-		return 0, nil
-	}
+func (h *Host) read(s *sock, p []byte) (int, error) {
+	var a await
 	for {
-		n, e := h.st.Recv(s.conn, p)
+		if err := s.expired(reading); err != nil {
+			return 0, err
+		}
+		n, e := h.tryRead(s, p)
 		if n > 0 || e == 0 {
 			return n, nil
 		}
-		if s.rdShut.Load() {
-			return 0, nil
-		}
 		if e != unix.EAGAIN {
-			return 0, s.endOfRead(e)
+			return 0, e
 		}
 		if s.nonblock.Load() {
 			if h.poll() {
-				if n, e = h.st.Recv(s.conn, p); n > 0 || e == 0 {
+				if n, e = h.tryRead(s, p); n > 0 || e == 0 {
 					return n, nil
 				}
 			}
-			return 0, unix.EAGAIN
+			return 0, e
 		}
-		if err := h.wait(s, tcp.PendRead, func() bool { return h.st.Readable(s.conn) || s.rdShut.Load() }); err != nil {
+		if err := a.wait(h, s, reading); err != nil {
 			return 0, err
 		}
 	}
 }
 
-// endOfRead reports a connection's error once; after that the stream is at its end.
-func (s *sock) endOfRead(e unix.Errno) error {
-	if s.errGiven.Swap(true) {
+// tryRead reads without waiting.
+func (h *Host) tryRead(s *sock, p []byte) (int, unix.Errno) {
+	s.gates[reading].enter()
+	c := s.conn.Load()
+	if c == nil {
+		s.gates[reading].leave()
+		return h.readOther(s, p)
+	}
+	if len(p) == 0 { // as read(2) of Linux does it, and unlike recv(2)
+		s.gates[reading].leave()
+		return 0, 0
+	}
+	n, e := h.st.Recv(c, p)
+	if n == 0 && e != 0 {
+		e = s.noData(c, e)
+	}
+	s.gates[reading].leave()
+	return n, e
+}
+
+// noData is what a read returns when there is nothing to read: EAGAIN, the connection's error, which is reported once,
+// or 0 for the end of the stream. Behind the reading gate.
+func (s *sock) noData(c *stack.Conn, e unix.Errno) unix.Errno {
+	switch {
+	case e == unix.EAGAIN && s.shut[reading].Load():
+		return 0
+	case e == unix.EAGAIN:
+		return e
+	case s.errGiven.Swap(true):
+		return 0
+	}
+	return outcome(c)
+}
+
+// readOther is a read from what is no connection.
+func (h *Host) readOther(s *sock, p []byte) (int, unix.Errno) {
+	if s.closed.Load() {
+		return 0, unix.EBADF
+	}
+	switch kind(s.kind.Load()) {
+	case kindEpoll:
+		return 0, unix.EINVAL
+	case kindUDP:
+		if len(p) == 0 {
+			return 0, 0
+		}
+		n, _, e := h.tryRecvFrom(s, p)
+		return n, e
+	case kindTCP:
+		if len(p) == 0 || s.shut[reading].Load() {
+			return 0, 0
+		}
+	case kindConn:
+		return 0, unix.EAGAIN // it is becoming something else just now
+	case kindListen:
+		if len(p) == 0 {
+			return 0, 0
+		}
+	}
+	return 0, unix.ENOTCONN
+}
+
+// expired says whether the deadline of one side is over.
+func (s *sock) expired(d side) error {
+	if l := s.limit[d].Load(); l != 0 && now() >= l {
+		return os.ErrDeadlineExceeded
+	}
+	return nil
+}
+
+// Write copies p to the peer's window. A blocking socket waits until all of it is taken, and returns less only if
+// the rest failed, which the next call tells; a non-blocking one takes what fits and returns how much that was, or
+// EAGAIN if it was none. On a UDP socket that is connected it sends one datagram.
+//
+// Errors: EAGAIN (also when SO_SNDTIMEO is over), EPIPE (the stream has been ended, or never begun), ECONNRESET and
+// others that ended the connection (each is reported once), EDESTADDRREQ (UDP without a peer), EMSGSIZE (UDP), EINVAL
+// (an epoll instance), os.ErrDeadlineExceeded (SetWriteDeadline).
+func (h *Host) Write(fd int, p []byte) (int, error) {
+	s := h.fds.get(fd)
+	if s == nil {
+		return 0, unix.EBADF
+	}
+	s.users.begin(writing)
+	n, err := h.write(s, p)
+	s.users.end(writing)
+	return n, err
+}
+
+func (h *Host) write(s *sock, p []byte) (int, error) {
+	var a await
+	done := 0
+	for {
+		if err := s.expired(writing); err != nil {
+			return done, lessThan(done, err)
+		}
+		n, e := h.tryWrite(s, p[done:])
+		done += n
+		switch {
+		case e == 0 && done == len(p):
+			return done, nil
+		case e != 0 && e != unix.EAGAIN:
+			return done, lessThan(done, e)
+		case s.nonblock.Load():
+			if done == 0 {
+				h.poll()
+				return 0, unix.EAGAIN
+			}
+			return done, nil
+		}
+		if err := a.wait(h, s, writing); err != nil {
+			return done, lessThan(done, err)
+		}
+	}
+}
+
+// lessThan is the error of a call that has done a part: none, as POSIX wants.
+func lessThan(done int, err error) error {
+	if done > 0 {
 		return nil
+	}
+	return err
+}
+
+// tryWrite writes without waiting. EAGAIN can come with n > 0: the rest has to wait.
+func (h *Host) tryWrite(s *sock, p []byte) (int, unix.Errno) {
+	s.gates[writing].enter()
+	c := s.conn.Load()
+	if c == nil {
+		s.gates[writing].leave()
+		return h.writeOther(s, p)
+	}
+	n, e := h.st.Send(c, p)
+	if n < len(p) || e != 0 {
+		e = h.noRoom(s, c, e)
+	}
+	s.gates[writing].leave()
+	return n, e
+}
+
+// noRoom is what a write returns that could not take all. Behind the writing gate.
+func (h *Host) noRoom(s *sock, c *stack.Conn, e unix.Errno) unix.Errno {
+	if e != 0 && e != unix.EAGAIN {
+		return s.broken()
+	}
+	// EPOLLOUT is news from here on; what has come before this is looked for.
+	s.noSpace.Store(true)
+	if s.items.Load() != nil && c.Writable() && s.noSpace.Swap(false) {
+		t := teller{h: h}
+		t.list(s, stack.WatchWrite)
+		t.release()
+	}
+	return unix.EAGAIN
+}
+
+// broken is the error of a write to a stream that takes no more: what ended the connection, which is reported once, and
+// else EPIPE.
+func (s *sock) broken() unix.Errno {
+	if e := s.takeError(); e != 0 {
+		return e
+	}
+	return unix.EPIPE
+}
+
+// writeOther is a write to what is no connection.
+func (h *Host) writeOther(s *sock, p []byte) (int, unix.Errno) {
+	if s.closed.Load() {
+		return 0, unix.EBADF
+	}
+	switch kind(s.kind.Load()) {
+	case kindEpoll:
+		return 0, unix.EINVAL
+	case kindUDP:
+		return h.trySendTo(s, p, 0, 0)
+	case kindConn:
+		return 0, unix.EAGAIN // it is becoming something else just now
+	case kindTCP, kindListen:
+	}
+	return 0, unix.EPIPE
+}
+
+// outcome is the errno of a connection that has not ended in order; 0: none. A reset behind the peer's FIN is EPIPE: there
+// was nothing left to read, only writing has failed.
+func outcome(c *stack.Conn) unix.Errno {
+	e := stack.Outcome(c)
+	if e == unix.ECONNRESET {
+		if _, _, eof := c.Status(); eof {
+			return unix.EPIPE
+		}
 	}
 	return e
 }
 
-// Write copies p to the peer's window. A blocking socket waits until all of it is taken; a non-blocking one takes what
-// fits and returns how much that was, or EAGAIN if it was none. EPIPE: the stream has been ended.
-func (h *Host) Write(fd int, p []byte) (int, error) {
-	s, err := h.conn(fd)
-	if err != nil {
-		return 0, err
+// pending is the connection's error as long as nobody was told.
+func (s *sock) pending(c *stack.Conn) unix.Errno {
+	if e := outcome(c); e != 0 && !s.errGiven.Load() {
+		return e
 	}
-	if s.is(kindUDP) {
-		return h.SendTo(fd, p, netip.AddrPort{})
-	}
-	n := 0
-	for {
-		k, e := h.st.Send(s.conn, p[n:])
-		n += k
-		if n == len(p) {
-			return n, nil
-		}
-		if e != 0 && e != unix.EAGAIN {
-			if n > 0 {
-				return n, nil
-			}
-			if e != unix.EPIPE {
-				s.errGiven.Store(true)
-			}
-			return 0, e
-		}
-		if s.nonblock.Load() {
-			if n == 0 {
-				h.poll()
-				return 0, unix.EAGAIN
-			}
-			return n, nil
-		}
-		if err := h.wait(s, tcp.PendWrite, func() bool { return h.writable(s) }); err != nil {
-			return n, err
-		}
-	}
+	return 0
 }
 
-// writable says whether a write would take something, or fail.
-func (h *Host) writable(s *sock) bool {
-	st, _, _ := s.conn.Status()
-	switch st {
-	case tcp.SynSent, tcp.SynReceived:
-		return false
-	case tcp.Established, tcp.CloseWait:
-		return s.conn.FinQueued() || h.st.Writable(s.conn)
-	case tcp.Closed, tcp.FinWait1, tcp.FinWait2, tcp.Closing, tcp.LastAck, tcp.TimeWait:
-	}
-	return true
-}
-
-// SendTo sends one datagram; without an address to the peer that the socket is connected to. On a TCP socket the
-// address is ignored, as by Linux.
-func (h *Host) SendTo(fd int, p []byte, to netip.AddrPort) (int, error) {
-	s, err := h.conn(fd)
-	if err != nil {
-		return 0, err
-	}
-	if s.is(kindConn) {
-		return h.Write(fd, p)
-	}
-	if err := h.autobind(s); err != nil {
-		return 0, err
-	}
-	if e := s.udp.Err.Swap(0); e != 0 {
-		return 0, unix.Errno(e)
-	}
-	ip, ok := addr4(to.Addr())
-	port := to.Port()
-	if !ok {
-		return 0, unix.EAFNOSUPPORT
-	}
-	if !to.IsValid() {
-		if ip, port = s.udp.Remote(); ip == 0 {
-			return 0, unix.EDESTADDRREQ
+// takeError is the socket's error, which is reported once. For who may touch the socket.
+func (s *sock) takeError() unix.Errno {
+	if c := s.conn.Load(); c != nil {
+		if e := outcome(c); e != 0 && !s.errGiven.Swap(true) {
+			return e
 		}
 	}
-	if port == 0 {
-		return 0, unix.EINVAL
+	if u := s.udp.Load(); u != nil && u.Err.Load() != 0 {
+		return unix.Errno(u.Err.Swap(0))
 	}
-	for {
-		e := h.st.SendTo(s.udp, p, ip, port)
-		switch {
-		case e == 0:
-			return len(p), nil
-		case e != unix.EAGAIN && e != unix.ENOBUFS || s.nonblock.Load():
-			h.poll()
-			return 0, e
-		}
-		h.pause()
-		if h.stopped.Load() || s.closed.Load() {
-			return 0, unix.EBADF
-		}
-	}
-}
-
-// autobind gives a UDP socket a port of its own.
-func (h *Host) autobind(s *sock) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.udp != nil {
-		return nil
-	}
-	return h.bind(s, 0, 0)
-}
-
-// RecvFrom takes one datagram and its source. What does not fit p is lost, as in POSIX. On a TCP socket it reads.
-func (h *Host) RecvFrom(fd int, p []byte) (int, netip.AddrPort, error) {
-	s, err := h.conn(fd)
-	if err != nil {
-		return 0, netip.AddrPort{}, err
-	}
-	if s.is(kindConn) {
-		n, err := h.Read(fd, p)
-		return n, netip.AddrPort{}, err
-	}
-	if err := h.autobind(s); err != nil {
-		return 0, netip.AddrPort{}, err
-	}
-	for {
-		n, _, ip, port, e := h.st.RecvFrom(s.udp, p)
-		if e == 0 {
-			return n, addrPort(ip, port), nil
-		}
-		if x := s.udp.Err.Swap(0); x != 0 {
-			return 0, netip.AddrPort{}, unix.Errno(x)
-		}
-		if s.nonblock.Load() {
-			h.poll()
-			return 0, netip.AddrPort{}, e
-		}
-		if err := h.wait(s, tcp.PendRead, func() bool { return s.udp.Readable() || s.udp.Err.Load() != 0 }); err != nil {
-			return 0, netip.AddrPort{}, err
-		}
-	}
+	return 0
 }

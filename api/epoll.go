@@ -3,12 +3,10 @@ package api
 import (
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"ndpip/stack"
-	"ndpip/tcp"
 )
 
 // EpollEvent is what an epoll instance waits for, and what it reports (epoll_ctl(2)): EPOLL* bits, and a number that
@@ -18,45 +16,101 @@ type EpollEvent struct {
 	Data   uint64
 }
 
+// Which events ask for what.
+const (
+	epollRead   = unix.EPOLLIN | unix.EPOLLRDNORM | unix.EPOLLRDHUP | unix.EPOLLPRI | unix.EPOLLRDBAND
+	epollWrite  = unix.EPOLLOUT | unix.EPOLLWRNORM | unix.EPOLLWRBAND
+	epollAlways = unix.EPOLLERR | unix.EPOLLHUP
+	epollKnown  = epollRead | epollWrite | epollAlways | unix.EPOLLMSG | unix.EPOLLET | unix.EPOLLONESHOT | unix.EPOLLEXCLUSIVE |
+		unix.EPOLLWAKEUP
+	// disarmed marks a one-shot item that has been reported: nothing is, not even errors, until EPOLL_CTL_MOD.
+	disarmed = 1 << 27
+)
+
 // epoll is one instance. It keeps a list of the sockets that may be ready, so that a wait costs by what is ready and
-// not by what is open: a socket gets on the list when it is added or changed and when the worker has news of it, and
-// leaves it when it is found not ready (level), or reported (edge, one-shot).
+// not by what is open: a socket gets on the list when it is added or changed and when there is news of it, and leaves
+// it when it is found not ready (level), or reported (edge, one-shot).
 type epoll struct {
-	mu    sync.Mutex
-	items map[int]*epollItem
-	ready []*epollItem
-	keep  []*epollItem // scratch of collect
+	mu          sync.Mutex
+	items       map[int]*epollItem
+	first, last *epollItem   // the list, in the order of reporting
+	listed      atomic.Int32 // its length; written under mu
+	closed      atomic.Bool
+	sleepers    int // waits that sleep
+	wake        chan struct{}
 }
 
 type epollItem struct {
 	ep      *epoll
 	s       *sock
-	ev      EpollEvent
-	listed  bool // on the ready list
+	ev      atomic.Uint32 // events asked for; written under ep.mu
+	data    uint64        // under ep.mu, as is what follows
+	next    *epollItem
+	listed  bool
 	removed bool
 }
 
-func (ep *epoll) close() {
-	ep.mu.Lock()
-	items := ep.items
-	ep.items, ep.ready = nil, nil
-	ep.mu.Unlock()
-	for _, it := range items {
-		it.s.leave(it)
+// list puts an item on the list. Under ep.mu.
+func (ep *epoll) list(it *epollItem) {
+	if it.listed || it.removed {
+		return
+	}
+	it.listed = true
+	if ep.last == nil {
+		ep.first = it
+	} else {
+		ep.last.next = it
+	}
+	ep.last = it
+	ep.listed.Add(1)
+	if ep.sleepers > 0 {
+		ep.signal()
 	}
 }
 
-// list puts an item on the ready list. Under ep.mu.
-func (ep *epoll) list(it *epollItem) {
-	if !it.listed && !it.removed {
-		it.listed = true
-		ep.ready = append(ep.ready, it)
+// take takes the first item off the list. Under ep.mu.
+func (ep *epoll) take() *epollItem {
+	it := ep.first
+	ep.first = it.next
+	if ep.first == nil {
+		ep.last = nil
+	}
+	it.next, it.listed = nil, false
+	ep.listed.Add(-1)
+	return it
+}
+
+func (ep *epoll) signal() {
+	select {
+	case ep.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (h *Host) closeEpoll(ep *epoll) {
+	ep.closed.Store(true)
+	ep.mu.Lock()
+	items := ep.items
+	ep.items = nil
+	for _, it := range items {
+		it.removed = true
+	}
+	for ep.first != nil {
+		ep.take()
+	}
+	ep.signal()
+	ep.mu.Unlock()
+	for _, it := range items {
+		h.leave(it)
 	}
 }
 
 // EpollCreate makes an epoll instance; Close closes it.
 func (h *Host) EpollCreate() (int, error) {
-	s := &sock{ep: &epoll{items: map[int]*epollItem{}}}
+	if h.stopped.Load() {
+		return -1, unix.ENETDOWN
+	}
+	s := &sock{ep: &epoll{items: map[int]*epollItem{}, wake: make(chan struct{}, 1)}}
 	s.kind.Store(uint32(kindEpoll))
 	h.fds.add(s)
 	return s.fd, nil
@@ -65,7 +119,7 @@ func (h *Host) EpollCreate() (int, error) {
 func (h *Host) epoll(fd int) (*epoll, error) {
 	s := h.fds.get(fd)
 	switch {
-	case s == nil:
+	case s == nil || s.closed.Load():
 		return nil, unix.EBADF
 	case !s.is(kindEpoll):
 		return nil, unix.EINVAL
@@ -74,191 +128,132 @@ func (h *Host) epoll(fd int) (*epoll, error) {
 }
 
 // EpollCtl adds, changes or removes (EPOLL_CTL_ADD, _MOD, _DEL) a socket. Events: EPOLLIN, EPOLLOUT, EPOLLRDHUP,
-// EPOLLPRI, EPOLLET, EPOLLONESHOT; EPOLLERR and EPOLLHUP are always reported.
+// EPOLLPRI (which never comes), EPOLLET, EPOLLONESHOT; EPOLLERR and EPOLLHUP are always reported.
+//
+// Errors: EBADF, EEXIST (added already), ENOENT (not added), EFAULT (ev is nil), EINVAL (epfd is no instance, fd is
+// one, or op is unknown).
 func (h *Host) EpollCtl(epfd, op, fd int, ev *EpollEvent) error {
-	ep, err := h.epoll(epfd)
-	if err != nil {
-		return err
+	if op != unix.EPOLL_CTL_DEL && ev == nil {
+		return unix.EFAULT
 	}
 	s := h.fds.get(fd)
-	switch {
-	case s == nil:
+	if e := h.fds.get(epfd); e == nil || s == nil || e.closed.Load() || s.closed.Load() {
 		return unix.EBADF
+	}
+	ep, err := h.epoll(epfd)
+	switch {
+	case err != nil:
+		return err
 	case s.is(kindEpoll):
 		return unix.EINVAL // instances do not nest
-	case op != unix.EPOLL_CTL_DEL && ev == nil:
-		return unix.EFAULT
 	}
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
+	if ep.items == nil {
+		return unix.EBADF
+	}
 	it := ep.items[fd]
 	switch op {
 	case unix.EPOLL_CTL_ADD:
 		if it != nil {
 			return unix.EEXIST
 		}
-		it = &epollItem{ep: ep, s: s, ev: *ev}
+		it = &epollItem{ep: ep, s: s}
+		it.ev.Store(ev.Events & epollKnown)
+		it.data = ev.Data
 		ep.items[fd] = it
-		s.join(it)
+		h.join(it)
+		if s.closed.Load() { // Close may have looked through the items before this one was among them
+			h.remove(it)
+			return unix.EBADF
+		}
 	case unix.EPOLL_CTL_MOD:
 		if it == nil {
 			return unix.ENOENT
 		}
-		it.ev = *ev
+		it.ev.Store(ev.Events & epollKnown)
+		it.data = ev.Data
+		h.rewatch(s)
 	case unix.EPOLL_CTL_DEL:
 		if it == nil {
 			return unix.ENOENT
 		}
-		it.removed = true
-		delete(ep.items, fd)
-		s.leave(it)
-		h.rewatch(s)
+		h.remove(it)
 		return nil
 	default:
 		return unix.EINVAL
 	}
-	h.rewatch(s)
 	ep.list(it) // after the watch: what happens from here on lists it again
 	return nil
 }
 
-func (s *sock) join(it *epollItem) {
-	s.epMu.Lock()
-	defer s.epMu.Unlock()
+// remove takes an item out of its instance. Under ep.mu.
+func (h *Host) remove(it *epollItem) {
+	it.removed = true
+	delete(it.ep.items, it.s.fd)
+	h.leave(it)
+}
+
+// join enters an item with its socket.
+func (h *Host) join(it *epollItem) {
+	s := it.s
+	s.obs.Lock()
+	defer s.obs.Unlock()
 	var all []*epollItem
 	if old := s.items.Load(); old != nil {
 		all = append(all, *old...)
 	}
 	all = append(all, it)
 	s.items.Store(&all)
+	h.watch(s)
 }
 
-func (s *sock) leave(it *epollItem) {
-	s.epMu.Lock()
-	defer s.epMu.Unlock()
+func (h *Host) leave(it *epollItem) {
+	s := it.s
+	s.obs.Lock()
+	defer s.obs.Unlock()
+	old := s.items.Load()
+	if old == nil {
+		return
+	}
 	var all []*epollItem
-	if old := s.items.Load(); old != nil {
-		for _, o := range *old {
-			if o != it {
-				all = append(all, o)
-			}
+	for _, o := range *old {
+		if o != it {
+			all = append(all, o)
 		}
 	}
-	s.items.Store(&all)
+	if all == nil {
+		s.items.Store(nil)
+	} else {
+		s.items.Store(&all)
+	}
+	h.watch(s)
 }
 
-// forget takes a closed socket out of all instances.
+// forget takes a socket that is being closed out of all instances. Afterwards none of them touches it.
 func (h *Host) forget(s *sock) {
-	items := s.items.Load()
-	if items == nil {
-		return
-	}
-	for _, it := range *items {
-		it.ep.mu.Lock()
-		it.removed = true
-		if it.ep.items[s.fd] == it {
-			delete(it.ep.items, s.fd)
+	for {
+		items := s.items.Load()
+		if items == nil {
+			return
 		}
-		it.ep.mu.Unlock()
-	}
-	s.items.Store(nil)
-}
-
-// rewatch tells the stack what to report of a socket: what any instance waits for.
-func (h *Host) rewatch(s *sock) {
-	var w tcp.Pend
-	if items := s.items.Load(); items != nil {
 		for _, it := range *items {
-			w |= tcp.PendOpen // errors and hang-ups, whatever is asked for
-			if it.ev.Events&(unix.EPOLLIN|unix.EPOLLRDHUP|unix.EPOLLRDNORM) != 0 {
-				w |= tcp.PendRead
+			it.ep.mu.Lock()
+			if !it.removed {
+				h.remove(it)
+			} else {
+				h.leave(it)
 			}
-			if it.ev.Events&(unix.EPOLLOUT|unix.EPOLLWRNORM) != 0 {
-				w |= tcp.PendWrite
-			}
-		}
-	}
-	switch {
-	case s.is(kindConn):
-		s.conn.Watch.Store(uint32(w))
-	case s.is(kindListen):
-		s.lis.Watch.Store(uint32(w))
-	case s.is(kindUDP) && s.udp != nil:
-		s.udp.Watch.Store(uint32(w))
-	}
-	if w != 0 {
-		h.notify(s) // what came before the watch
-	}
-}
-
-// notify lists a socket in all its instances.
-func (h *Host) notify(s *sock) {
-	items := s.items.Load()
-	if items == nil {
-		return
-	}
-	for _, it := range *items {
-		if it.ep.mu.TryLock() {
-			it.ep.list(it)
 			it.ep.mu.Unlock()
 		}
 	}
 }
 
-// dispatch takes names off the stack's ready list and lists their sockets. ep.mu of ep is held.
-func (h *Host) dispatch(ep *epoll) {
-	if !h.ready.TryLock() {
-		return
-	}
-	defer h.ready.Unlock()
-	var names [64]uint32
-	for {
-		n, all := h.st.Ready(names[:])
-		for _, fd := range names[:n] {
-			if s := h.fds.get(int(fd)); s != nil {
-				h.news(s, ep)
-			}
-		}
-		if all {
-			h.fds.each(func(s *sock) { h.news(s, ep) })
-		}
-		if n < len(names) {
-			return
-		}
-	}
-}
-
-// news is a socket that the stack has named. Its Ready mark is cleared first: what happens from here on names it anew.
-func (h *Host) news(s *sock, ep *epoll) {
-	switch kind(s.kind.Load()) {
-	case kindConn:
-		s.conn.Ready.Store(0)
-	case kindListen:
-		s.lis.Ready.Store(0)
-	case kindUDP:
-		if s.udp != nil {
-			s.udp.Ready.Store(0)
-		}
-	case kindTCP, kindEpoll:
-		return
-	}
-	items := s.items.Load()
-	if items == nil {
-		return
-	}
-	for _, it := range *items {
-		if it.ep == ep {
-			ep.list(it)
-			continue
-		}
-		it.ep.mu.Lock()
-		it.ep.list(it)
-		it.ep.mu.Unlock()
-	}
-}
-
 // EpollWait waits until a socket is ready, at most msec milliseconds (-1: for ever; 0: it only looks), and fills evs.
-// It polls without rest unless the host was opened with Yield. EINVAL: evs is empty.
+// It polls without rest, or gives its CPU away in between (Config.Yield), or sleeps after a time (Config.IdleSleep).
+// Several goroutines may wait on one instance: each event goes to one of them, as far as it is an edge or one-shot.
+//
+// Errors: EINVAL (evs is empty, or epfd is no epoll instance), EBADF (also when epfd is closed meanwhile).
 func (h *Host) EpollWait(epfd int, evs []EpollEvent, msec int) (int, error) {
 	ep, err := h.epoll(epfd)
 	if err != nil {
@@ -267,32 +262,37 @@ func (h *Host) EpollWait(epfd int, evs []EpollEvent, msec int) (int, error) {
 	if len(evs) == 0 {
 		return 0, unix.EINVAL
 	}
-	var end time.Time
-	for i := 0; ; i++ {
+	h.poll()
+	h.takeAll()
+	if n := h.collect(ep, evs); n > 0 {
+		return n, nil
+	}
+	h.st.Flush() // before a longer wait: buffers go back, and what waits for the port goes out
+	if msec == 0 {
+		return 0, nil
+	}
+	begin := now()
+	end := int64(0)
+	if msec > 0 {
+		end = begin + int64(msec)*int64(time.Millisecond)
+	}
+	for i := 1; ; i++ {
 		h.poll()
-		ep.mu.Lock()
-		h.dispatch(ep)
-		n := 0
-		if len(ep.ready) > 0 {
-			n = h.collect(ep, evs)
-		}
-		closed := ep.items == nil
-		ep.mu.Unlock()
-		switch {
-		case n > 0:
+		h.takeNews()
+		if n := h.collect(ep, evs); n > 0 {
 			return n, nil
-		case closed || h.stopped.Load():
+		}
+		switch {
+		case ep.closed.Load() || h.stopped.Load():
 			return 0, unix.EBADF
-		case msec == 0:
-			h.st.Flush()
-			return 0, nil
-		case i == 0:
-			h.st.Flush() // before a longer wait: buffers go back, and what waits for the port goes out
-			if msec > 0 {
-				end = time.Now().Add(time.Duration(msec) * time.Millisecond)
+		case i&15 == 0 && (end != 0 || h.cfg.IdleSleep > 0):
+			t := now()
+			if end != 0 && t >= end {
+				return 0, nil
 			}
-		case msec > 0 && i&15 == 0 && !time.Now().Before(end):
-			return 0, nil
+			if h.cfg.IdleSleep > 0 && t-begin >= int64(h.cfg.IdleSleep) {
+				h.doze(ep, t, begin, end)
+			}
 		}
 		if h.cfg.Yield {
 			yield(i)
@@ -311,82 +311,76 @@ func yield(i int) {
 	}
 }
 
-// collect reports the listed sockets that are ready. Those that stay listed are looked at again by the next wait,
-// behind those that it has not come to. Under ep.mu.
+// doze sleeps until an item is listed, or until end. Without a worker nothing wakes it: then it is a nap, which grows
+// with the time that nothing has happened.
+func (h *Host) doze(ep *epoll, t, begin, end int64) {
+	limit := time.Duration(1<<63 - 1)
+	if end != 0 {
+		limit = time.Duration(end - t)
+	}
+	if h.cfg.Inline {
+		nap := min(time.Duration(t-begin-int64(h.cfg.IdleSleep))/16+20*time.Microsecond, time.Millisecond)
+		time.Sleep(min(nap, limit))
+		return
+	}
+	// The order: parked before the last look at the news, and the last look at the list under the lock that lists items.
+	h.st.Park()
+	defer h.st.Unpark()
+	h.news.Lock()
+	h.takeLocked()
+	h.news.Unlock()
+	ep.mu.Lock()
+	if ep.listed.Load() > 0 || ep.closed.Load() {
+		ep.mu.Unlock()
+		return
+	}
+	ep.sleepers++
+	ep.mu.Unlock()
+	if end == 0 {
+		<-ep.wake
+	} else {
+		w := waiterPool.Get().(*waiter)
+		w.start(limit)
+		select {
+		case <-ep.wake:
+		case <-w.timer.C:
+		}
+		w.timer.Stop()
+		waiterPool.Put(w)
+	}
+	ep.mu.Lock()
+	if ep.sleepers--; ep.sleepers > 0 && (ep.listed.Load() > 0 || ep.closed.Load()) {
+		ep.signal() // there may be work for one more
+	}
+	ep.mu.Unlock()
+}
+
+// collect reports the listed sockets that are ready. Those that stay ready go to the end of the list, behind those
+// that this wait has no room for.
 func (h *Host) collect(ep *epoll, evs []EpollEvent) (n int) {
-	list := ep.ready
-	keep := ep.keep[:0]
-	i := 0
-	for ; i < len(list) && n < len(evs); i++ {
-		it := list[i]
-		it.listed = false
-		if it.removed || it.ev.Events&disarmed != 0 {
+	if ep.listed.Load() == 0 {
+		return 0
+	}
+	ep.mu.Lock()
+	for left := ep.listed.Load(); left > 0 && n < len(evs); left-- {
+		it := ep.take()
+		ev := it.ev.Load()
+		if it.removed || ev&disarmed != 0 {
 			continue
 		}
-		mask := h.events(it.s) & (it.ev.Events | unix.EPOLLERR | unix.EPOLLHUP)
+		mask := h.events(it.s, ev&epollWrite != 0) & (ev | epollAlways)
 		if mask == 0 {
 			continue
 		}
-		evs[n] = EpollEvent{mask, it.ev.Data}
+		evs[n] = EpollEvent{mask, it.data}
 		n++
 		switch {
-		case it.ev.Events&unix.EPOLLONESHOT != 0:
-			it.ev.Events = disarmed
-		case it.ev.Events&unix.EPOLLET == 0:
-			it.listed = true
-			keep = append(keep, it)
+		case ev&unix.EPOLLONESHOT != 0:
+			it.ev.Store(disarmed)
+		case ev&unix.EPOLLET == 0:
+			ep.list(it)
 		}
 	}
-	rest := copy(list, list[i:])
-	ep.ready = append(list[:rest], keep...)
-	ep.keep = keep[:0]
+	ep.mu.Unlock()
 	return n
-}
-
-// disarmed marks a one-shot item that has been reported: nothing is, not even errors, until EPOLL_CTL_MOD.
-const disarmed = 1 << 27
-
-// events is what a socket is ready for, as Linux's tcp_poll and udp_poll give it.
-func (h *Host) events(s *sock) (m uint32) {
-	switch kind(s.kind.Load()) {
-	case kindTCP:
-		return unix.EPOLLOUT | unix.EPOLLHUP
-	case kindListen:
-		if s.lis.Acceptable() {
-			m = unix.EPOLLIN | unix.EPOLLRDNORM
-		}
-		return m
-	case kindUDP:
-		m = unix.EPOLLOUT | unix.EPOLLWRNORM
-		if s.udp != nil && s.udp.Readable() {
-			m |= unix.EPOLLIN | unix.EPOLLRDNORM
-		}
-		if s.udp != nil && s.udp.Err.Load() != 0 {
-			m |= unix.EPOLLERR
-		}
-		return m
-	case kindConn, kindEpoll:
-	}
-	c := s.conn
-	st, _, eof := c.Status()
-	if st == tcp.SynSent || st == tcp.SynReceived {
-		return 0
-	}
-	rdDone := eof || st == tcp.Closed || s.rdShut.Load()
-	wrDone := st == tcp.Closed || c.FinQueued()
-	if st == tcp.Closed || rdDone && wrDone {
-		m |= unix.EPOLLHUP
-	}
-	if rdDone {
-		m |= unix.EPOLLIN | unix.EPOLLRDNORM | unix.EPOLLRDHUP
-	} else if _, n := c.Unread(); n > 0 {
-		m |= unix.EPOLLIN | unix.EPOLLRDNORM
-	}
-	if wrDone || h.st.Writable(c) {
-		m |= unix.EPOLLOUT | unix.EPOLLWRNORM
-	}
-	if stack.Outcome(c) != 0 && !s.errGiven.Load() {
-		m |= unix.EPOLLERR
-	}
-	return m
 }

@@ -10,7 +10,6 @@ import (
 
 	"ndpip/dpdk"
 	"ndpip/stack"
-	"ndpip/stack/wire"
 )
 
 // Checksum says how the checksums of TCP and UDP are handled.
@@ -48,20 +47,37 @@ type Config struct {
 	Inline    bool // no worker: the stack's turns are taken inside the application's calls
 	WorkerCPU int  // CPU that the worker is pinned to; -1: none. Beware that 0 is a CPU
 	Yield     bool // give the CPU away when there is nothing to do
+	// IdleSleep is how long EpollWait polls in vain before it sleeps until there is news; 0: it never sleeps.
+	IdleSleep time.Duration
+	// KeepEAL leaves DPDK running when the host stops, for a later Open in the same process: DPDK can be started once only.
+	KeepEAL bool
 }
 
 // Host is an open port with its stack and descriptors.
 type Host struct {
 	cfg     Config
 	st      *stack.Stack
-	port    *dpdk.Port
-	pools   []*dpdk.Mempool
-	lanes   []*dpdk.Lane
-	ownEAL  bool
+	dev     device
 	fds     fdTable
+	bufs    bufTable
 	stopped atomic.Bool
 	once    sync.Once
-	ready   sync.Mutex // one thread at a time takes names off the ready list
+
+	news     sync.Mutex  // one goroutine at a time takes news off the stack's list
+	taking   atomic.Bool // one is at it
+	awake    awakener
+	spinning atomic.Uint32 // 1: a goroutine spins in a blocking call
+
+	leading atomic.Uint32 // 1: without a worker: a goroutine that waits takes the stack's turns
+	idleMu  sync.Mutex
+	idle    []*waiter // those that could lead
+}
+
+// device is what lies under the stack: the port with its pools and lanes.
+type device interface {
+	stats() (drops uint64, inUse int) // frames that the port dropped; buffers that are not free
+	linkUp() bool
+	release() error // gives all of it back, once the stack has stopped
 }
 
 // Stats are a host's counters: the stack's, and sums over them.
@@ -81,15 +97,12 @@ func (h *Host) Stats() Stats {
 		}
 	}
 	for r, n := range s.Parse {
-		if wire.Drop(r) != wire.OK {
+		if r != stack.ParseOK {
 			s.Drops += n
 		}
 	}
-	if p, err := h.port.Stats(); err == nil {
-		s.PortDrops = p.RxMissed + p.RxNoMbuf
-	}
-	for _, p := range h.pools {
-		s.InUse += p.InUse()
+	if !h.stopped.Load() {
+		s.PortDrops, s.InUse = h.dev.stats()
 	}
 	return s
 }
@@ -104,10 +117,11 @@ func (h *Host) MAC() net.HardwareAddr {
 }
 
 // LinkUp says whether the port's link is up: with memif, whether the peer is there.
-func (h *Host) LinkUp() bool { return h.port.LinkUp() }
+func (h *Host) LinkUp() bool { return !h.stopped.Load() && h.dev.linkUp() }
 
 // Stop closes all sockets, gives their connections a moment to end in order, then stops the worker and the port, and
-// cleans up DPDK if Open started it. Descriptors are dead afterwards. It may be called more than once.
+// cleans up DPDK if Open started it (see Config.KeepEAL). Calls that wait end with EBADF, and descriptors are dead
+// afterwards. It may be called more than once, and by several goroutines.
 func (h *Host) Stop() (err error) {
 	h.once.Do(func() { err = h.stop() })
 	return err
@@ -118,7 +132,13 @@ const farewell = 300 * time.Millisecond
 
 func (h *Host) stop() error {
 	h.stopped.Store(true)
-	h.fds.each(func(s *sock) { _ = h.Close(s.fd) })
+	h.fds.each(func(s *sock) {
+		if h.close(s) != nil { // somebody else is closing it, and may wait for its peer
+			s.rouseAll()
+			s.mu.Lock()
+			s.mu.Unlock() //lint:ignore SA2001 Close holds it
+		}
+	})
 	for end := time.Now().Add(farewell); time.Now().Before(end) && h.st.Busy(); {
 		if h.cfg.Inline {
 			h.st.Poll()
@@ -128,44 +148,14 @@ func (h *Host) stop() error {
 	}
 	h.st.AbortAll()
 	h.st.Stop()
-	return h.release()
-}
-
-// release gives back what Open took, as far as it got.
-func (h *Host) release() error {
-	var first error
-	keep := func(err error) {
-		if err != nil && first == nil {
-			first = err
-		}
-	}
-	if h.port != nil {
-		keep(h.port.Stop())
-	}
-	for _, l := range h.lanes {
-		dpdk.FreeLane(l)
-	}
-	if h.port != nil {
-		keep(h.port.Close())
-	}
-	for _, p := range h.pools {
-		p.Free()
-	}
-	if h.ownEAL {
-		keep(dpdk.EalCleanup())
-	}
-	return first
+	h.stopNews()
+	h.bufs.giveUp(func(b dpdk.Handle, received bool) { h.st.FreeBufs([]dpdk.Frame{{Handle: b}}, received) })
+	h.st.Kill()
+	return h.dev.release()
 }
 
 // poll lets the stack take a turn, when nobody else does it.
 func (h *Host) poll() bool { return h.cfg.Inline && h.st.Poll() }
-
-// pause is one step of waiting: a turn of the stack, or the CPU to somebody else.
-func (h *Host) pause() {
-	if !h.poll() {
-		runtime.Gosched()
-	}
-}
 
 // PinThread locks the calling goroutine to its thread and makes that an lcore of DPDK, with its own cache in every
 // pool, pinned to cpu (-1: not pinned). release undoes it, on the same goroutine.

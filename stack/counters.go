@@ -23,6 +23,9 @@ var dropNames = [NumDrops]string{"chained", "not_ours", "stray", "unacceptable",
 
 func (d Drop) String() string { return dropNames[d] }
 
+// ParseOK is the index in Counters.Parse that stands for no fault.
+const ParseOK = int(wire.OK)
+
 // Counters of one stack. Each has one writer; Stack.Counters gives a consistent copy.
 type Counters struct {
 	RxFrames, RxBytes  uint64
