@@ -1,6 +1,9 @@
 package stack
 
 import (
+	"math"
+	"math/bits"
+
 	"ndpip/dpdk"
 	"ndpip/stack/wire"
 	"ndpip/tcp"
@@ -43,28 +46,69 @@ func (p *flow) is(f *dpdk.Frame) bool {
 		f.Flags&(dpdk.RxChained|dpdk.RxIPBad) == 0
 }
 
+// What word 5 holds in a segment of the fast path: a header without options, ACK, and PSH or not.
+const (
+	plainMask = (0xff | uint64(^tcp.PSH)<<8) << 48
+	plainBits = (uint64(tcpLen/4<<4) | uint64(tcp.ACK)<<8) << 48
+)
+
 // next is a frame of the last segment's flow: Ethernet type, version, header length, fragment bits, protocol,
-// addresses and ports are known to be good. All else is checked as in frame and inputTCP.
+// addresses and ports are known to be good. All else is checked here, and what is not the plain next piece of the stream
+// goes the long way.
 func (s *Stack) next(f *dpdk.Frame) (kept bool) {
-	b := f.Bytes()
-	h := (*wire.IPv4)(b[ethLen:])
-	t := (*wire.TCP)(b[ethLen+ipLen:])
-	if n := h.Len(); n < ipLen+tcpLen || ethLen+n > len(b) || t.HdrLen() != tcpLen || t.Flags()&^(wire.ACK|wire.PSH) != 0 {
+	w := wordsAt(f.Addr)
+	w5 := w[5]
+	n := uint32(bits.ReverseBytes16(uint16(w[2])))
+	if n < ipLen+tcpLen || ethLen+n > f.Len || w5&plainMask != plainBits {
 		return s.frame(f)
 	}
-	l4 := b[ethLen+ipLen : ethLen+h.Len()]
-	if s.rxSum {
-		if f.Flags&dpdk.RxIPGood == 0 && !h.Good() {
-			return s.frame(f)
-		}
-		if !s.sumOK(f, h, l4) {
-			return s.frame(f)
-		}
+	c := s.last
+	if s.rxSum && !s.sumsOK(f, int(n)) {
+		return s.frame(f) // which counts it
 	}
-	s.count.RxBytes += uint64(len(b))
+	seq := tcp.Seq(bits.ReverseBytes32(uint32(w[4]>>48) | uint32(w5)<<16))
+	ack := tcp.Seq(bits.ReverseBytes32(uint32(w5 >> 16)))
+	wnd := bits.ReverseBytes16(*(*uint16)(dpdk.Pointer(f.Addr + 48)))
+	if s.room <= 0 || !c.Next(seq, ack, wnd, n-ipLen-tcpLen, uintptr(f.Handle), f.Addr+hdrLen) {
+		b := f.Bytes()
+		l4 := b[ethLen+ipLen : ethLen+n]
+		s.count.RxBytes += uint64(f.Len)
+		s.count.RxSegments++
+		s.read(f, (*wire.TCP)(l4), len(l4), tcpLen)
+		return s.feed(f, b, (*wire.IPv4)(b[ethLen:]), l4, s.lastKey, c)
+	}
+	s.count.RxBytes += uint64(f.Len)
 	s.count.RxSegments++
-	s.read(f, t, len(l4), tcpLen)
-	return s.feed(f, b, h, l4, s.lastKey, s.last)
+	s.count.RxData++
+	s.hold()
+	if c.Linked&inBurst == 0 {
+		if c.KeepIdle != 0 {
+			c.Heard(s.now)
+		}
+		s.touch(c)
+	}
+	return true
+}
+
+// sumsOK checks both checksums of a TCP segment of n bytes with its IPv4 header.
+func (s *Stack) sumsOK(f *dpdk.Frame, n int) bool {
+	b := f.Bytes()
+	h := (*wire.IPv4)(b[ethLen:])
+	return (f.Flags&dpdk.RxIPGood != 0 || h.Good()) && s.sumOK(f, h, b[ethLen+ipLen:ethLen+n])
+}
+
+// hold counts a payload that is given to an application, which gives it back by app.consumed. room is how many more
+// there may be in this turn before the rest of the receive pool is left to the stack itself.
+func (s *Stack) hold() {
+	s.rxHeld++
+	s.room--
+}
+
+// measureRoom begins a turn's count.
+func (s *Stack) measureRoom() {
+	if s.room = math.MaxInt; s.cfg.RxBuffers > 0 {
+		s.room = s.cfg.RxBuffers*3/4 - int(s.rxHeld-s.app.consumed.Load())
+	}
 }
 
 // frame looks at a frame's Ethernet and IPv4 headers and passes it on. It returns whether the buffer was kept.
@@ -186,7 +230,7 @@ func (s *Stack) read(f *dpdk.Frame, t *wire.TCP, n, off int) {
 // feed gives the segment to its connection.
 func (s *Stack) feed(f *dpdk.Frame, b []byte, h *wire.IPv4, l4 []byte, k key, c *tcp.Conn) (kept bool) {
 	seg := &s.seg
-	if s.cfg.RxBuffers > 0 && seg.Len > 0 && s.rxFull() {
+	if seg.Len > 0 && s.room <= 0 {
 		s.count.Drop[DropNoBuffer]++
 		seg.Len = 0 // the rest of the segment still counts; the peer sends the text again
 		seg.Flags &^= tcp.FIN
@@ -206,7 +250,7 @@ func (s *Stack) feed(f *dpdk.Frame, b []byte, h *wire.IPv4, l4 []byte, k key, c 
 	s.touch(c)
 	switch v {
 	case tcp.Kept:
-		s.rxHeld++
+		s.hold()
 		s.count.RxData++
 		return true
 	case tcp.Refuse:
@@ -240,7 +284,7 @@ func (s *Stack) provide(c *tcp.Conn, lack tcp.Verdict) bool {
 		return false
 	}
 	c.SetStage(uintptr(f.Handle), f.Addr, f.Len)
-	s.rxHeld++ // it ends up in the receive ring, from which the application takes it
+	s.hold() // it ends up in the receive ring, from which the application takes it
 	return true
 }
 
@@ -252,11 +296,6 @@ func (s *Stack) synOptions(l4 []byte, off int) (o tcp.Options, ok bool) {
 		return o, false
 	}
 	return tcp.Options{MSS: w.MSS, WndScale: w.Scale}, true
-}
-
-// rxFull says whether unread payloads hold so much of the receive pool that the rest is needed for the stack itself.
-func (s *Stack) rxFull() bool {
-	return int64(s.rxHeld-s.app.consumed.Load()) > int64(s.cfg.RxBuffers)*3/4
 }
 
 // inputStray is a segment without a connection: a SYN for a listener, or one to be refused (RFC 9293 3.10.7.1, .2).

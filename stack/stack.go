@@ -45,6 +45,7 @@ type Stack struct {
 	touched  []*tcp.Conn // connections with something to be done at the end of this turn
 	again    []*tcp.Conn // connections whose frames found no buffer: next turn
 	rxHeld   uint64      // payloads given to applications, ever; less app.consumed: not yet given back
+	room     int         // payloads that may still be given to applications in this turn
 
 	listeners map[uint64]*Listener // by address and port
 	byID      map[uint32]*Listener

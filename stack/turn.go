@@ -27,6 +27,9 @@ func (s *Stack) turn(op dpdk.Op) bool {
 	s.w.Exchange(op | dpdk.OpFree | dpdk.OpStock | dpdk.OpRx)
 	s.now = s.clock(s.w.TSC)
 	n := s.w.NRx
+	if n > 0 {
+		s.measureRoom()
+	}
 	for i := range s.w.Rx[:n&(2*dpdk.RxCap-1)] {
 		s.input(&s.w.Rx[i])
 	}

@@ -52,7 +52,7 @@ func (s *Stack) inputUDP(f *dpdk.Frame, b []byte, h *wire.IPv4, l4 []byte) (kept
 		s.unreachable(b, h, wire.UnreachPort)
 		return false
 	}
-	if s.cfg.RxBuffers > 0 && s.rxFull() {
+	if s.room <= 0 {
 		s.count.Drop[DropNoBuffer]++
 		return false
 	}
@@ -60,7 +60,7 @@ func (s *Stack) inputUDP(f *dpdk.Frame, b []byte, h *wire.IPv4, l4 []byte) (kept
 		s.count.Drop[DropQueueFull]++
 		return false
 	}
-	s.rxHeld++
+	s.hold()
 	s.count.RxDatagrams++
 	if w := so.Watch.Load(); w != 0 {
 		s.tell(&so.Ready, so.Stream, w, tcp.PendRead)

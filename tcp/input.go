@@ -37,6 +37,23 @@ func (c *Conn) Input(p *Params, now int64, s *Segment) Verdict {
 	return c.inputSlow(p, now, s)
 }
 
+// Next is Input for the segment that bulk transfer consists of: nothing but ACK and PSH, n bytes of text, the very next
+// ones, within the window, and neither ACK nor window is news. It returns false, and changes nothing, when the
+// segment is not of that kind.
+func (c *Conn) Next(seq, ack Seq, wnd uint16, n uint32, handle, addr uintptr) bool {
+	if seq != c.rcvNxt || ack != c.sndUna || uint32(wnd)<<c.SndShift != c.sndWnd || wnd == 0 || c.state != Established {
+		return false
+	}
+	if n == 0 || n > uint32(c.rcvNxt.Size(c.rcvAdv)) || c.rxBase == 0 ||
+		c.rxNext-uint32(c.usr.Load()) > c.rxMask/2 || c.stageLen != 0 {
+		return false
+	}
+	c.pushRx(handle, addr, n)
+	c.rcvNxt += Seq(n)
+	c.pend |= PendAck
+	return true
+}
+
 func (c *Conn) inputSlow(p *Params, now int64, s *Segment) Verdict {
 	switch c.state {
 	case Closed:
