@@ -48,7 +48,7 @@ func (s *Stack) takeNews() {
 		}
 	}
 	for i := range n.arp {
-		f, ok := s.w.Take()
+		f, ok := s.take()
 		if !ok {
 			s.count.NoBuffer++
 			continue

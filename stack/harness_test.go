@@ -100,15 +100,18 @@ func (r *rig) finish() {
 
 // run lets the stack take turns until it has nothing to do.
 func (r *rig) run() {
-	for idle := 0; idle < 2; idle++ {
-		for n := 0; r.Turn(); n++ {
-			if n == 100000 {
-				r.Fatal("the stack never comes to rest")
-			}
-			idle = 0
+	for n := 0; r.Turn() || r.waiting(); n++ {
+		if n == 100000 {
+			r.Fatal("the stack never comes to rest")
 		}
 	}
 	r.collect()
+}
+
+// waiting says whether the stack has something left to do, for which there was no buffer.
+func (r *rig) waiting() bool {
+	at, ok := r.Deadline()
+	return ok && at <= r.Now()
 }
 
 func (r *rig) collect() {

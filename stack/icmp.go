@@ -33,7 +33,7 @@ func (s *Stack) inputICMP(b []byte, h *wire.IPv4, msg []byte) {
 }
 
 func (s *Stack) echo(b []byte, h *wire.IPv4, msg []byte) {
-	f, ok := s.w.Take()
+	f, ok := s.take()
 	n := ethLen + ipLen + len(msg)
 	if !ok || n > int(f.Len) {
 		if ok {
@@ -94,7 +94,7 @@ func (s *Stack) unreachable(b []byte, h *wire.IPv4, code uint8) {
 	if b[0]&1 != 0 || h.Dst() != s.addr || !s.icmpBudget() {
 		return
 	}
-	f, ok := s.w.Take()
+	f, ok := s.take()
 	if !ok {
 		s.count.NoBuffer++
 		return

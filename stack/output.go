@@ -12,7 +12,7 @@ import (
 
 // segment sends a segment without payload; opts are its options, a multiple of 4 bytes.
 func (s *Stack) segment(c *tcp.Conn, seq, ack tcp.Seq, flags uint8, wnd uint16, opts []byte) bool {
-	f, ok := s.w.Take()
+	f, ok := s.take()
 	if !ok {
 		return false
 	}
@@ -36,6 +36,15 @@ func (s *Stack) txFlags(l4 dpdk.Flags) dpdk.Flags {
 		return l4
 	}
 	return 0
+}
+
+// take gives an empty buffer. When the stock is used up it sends what is waiting and stocks up anew.
+func (s *Stack) take() (f dpdk.Frame, ok bool) {
+	if f, ok = s.w.Take(); !ok {
+		s.flush()
+		f, ok = s.w.Take()
+	}
+	return f, ok
 }
 
 // queue puts a frame on the worker's transmit list, sending what is there when it is full.
@@ -121,7 +130,7 @@ func (s *Stack) resend(c *tcp.Conn) (any, through bool) {
 
 // copySegment sends n bytes of payload in a buffer of its own.
 func (s *Stack) copySegment(c *tcp.Conn, seq tcp.Seq, flags uint8, addr uintptr, n int) bool {
-	f, ok := s.w.Take()
+	f, ok := s.take()
 	if !ok {
 		return false
 	}
@@ -144,7 +153,7 @@ func (s *Stack) refuse(b []byte, h *wire.IPv4, k key, seg *tcp.Segment) {
 	if seg.Flags&tcp.RST != 0 {
 		return
 	}
-	f, ok := s.w.Take()
+	f, ok := s.take()
 	if !ok {
 		s.count.NoBuffer++
 		return
