@@ -139,6 +139,37 @@ size_t ndpip_log_since(uint64_t mark, char *buf, size_t n)
 	return len;
 }
 
+static int handled(int sig, struct sigaction *sa)
+{
+	if (sigaction(sig, NULL, sa) != 0)
+		return 0;
+	return (sa->sa_flags & SA_SIGINFO) != 0 || (sa->sa_handler != SIG_DFL && sa->sa_handler != SIG_IGN);
+}
+
+uint64_t ndpip_signals_before(void)
+{
+	struct sigaction sa;
+	uint64_t set = 0;
+	int sig;
+
+	for (sig = 1; sig < 64; sig++)
+		set |= (uint64_t)handled(sig, &sa) << sig;
+	return set;
+}
+
+void ndpip_signals_after(uint64_t before)
+{
+	struct sigaction sa;
+	int sig;
+
+	for (sig = 1; sig < 64; sig++) {
+		if ((before >> sig & 1) || !handled(sig, &sa) || (sa.sa_flags & SA_ONSTACK))
+			continue;
+		sa.sa_flags |= SA_ONSTACK;
+		sigaction(sig, &sa, NULL);
+	}
+}
+
 struct init {
 	int argc;
 	char **argv;
@@ -148,15 +179,18 @@ struct init {
 static void *init_thread(void *arg)
 {
 	struct init *in = arg;
+	uint64_t before;
 #ifdef __GLIBC__
 	struct std old = {stdout, stderr};
 
 	if (!logs.echo)
 		old = std_divert();
 #endif
+	before = ndpip_signals_before();
 	rte_errno = 0;
 	in->ret = rte_eal_init(in->argc, in->argv);
 	in->err = rte_errno;
+	ndpip_signals_after(before);
 #ifdef __GLIBC__
 	std_restore(old);
 #endif

@@ -18,6 +18,13 @@ int ndpip_eal_up(void);
 uint64_t ndpip_log_mark(void);
 size_t ndpip_log_since(uint64_t mark, char *buf, size_t n);
 
+/*
+ * ndpip_signals_before and _after stand around calls in which a driver may install a signal handler. net_tap does, without
+ * SA_ONSTACK; under Go the handler would then run on a goroutine's small stack. After gives new handlers that flag.
+ */
+uint64_t ndpip_signals_before(void);
+void ndpip_signals_after(uint64_t before);
+
 /* rte_errno is a thread-local behind a macro. */
 int ndpip_rte_errno(void);
 

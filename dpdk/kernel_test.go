@@ -14,10 +14,12 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 )
 
 func init() {
 	children["kernel"] = kernelChild
+	children["tap signal"] = tapSignalChild
 }
 
 // TestKernelPeer lets the Linux kernel send datagrams to a port and wants them back, for each driver that shares a wire
@@ -86,6 +88,12 @@ func kernelChild(wire string) error {
 	p, err := ConfigurePort(id, PortConf{RxPool: pool, RxQueues: 1, TxQueues: 2, Offload: true, Promiscuous: true})
 	if err != nil {
 		return err
+	}
+	if largest := p.Info().MaxMTU; kind == "tap" {
+		_, err := ConfigurePort(id, PortConf{RxPool: pool, MTU: largest + 1})
+		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("range of 68 to %d", largest)) {
+			return fmt.Errorf("an MTU above the largest: %v", err)
+		}
 	}
 	if err := p.Start(); err != nil {
 		return err
@@ -231,4 +239,35 @@ func (e *echo) answerUDP(f *Frame, b []byte) {
 		sum = sum>>16 + sum&0xffff
 		binary.BigEndian.PutUint16(b[40:], uint16(sum>>16+sum))
 	}
+}
+
+// net_tap takes a real-time signal, if there is one that nobody handles: in a program there is none, because Go handles
+// them all, but in a C program that Go is a library of. Its handler must run on the signal stack.
+func TestTapSignal(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root: taps")
+	}
+	out, err := child(t, "tap signal", "", &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET})
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func tapSignalChild(string) error {
+	const sig = 50
+	var act struct{ handler, flags, restorer, mask uintptr }
+	sigaction := func(in, out unsafe.Pointer) {
+		_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, sig, uintptr(in), uintptr(out), 8, 0, 0)
+	}
+	sigaction(unsafe.Pointer(&act), nil) // the default: nobody handles it
+	args, _, err := Wire("tap:ndpip0", false)
+	if err != nil {
+		return err
+	}
+	if _, err := EalInit(append(testArgs(), args...)); err != nil {
+		return err
+	}
+	sigaction(nil, unsafe.Pointer(&act))
+	const onStack = 0x08000000
+	return want(act.handler > 1 && act.flags&onStack != 0, "the handler of signal %d: %#x, flags %#x", sig, act.handler, act.flags)
 }

@@ -56,7 +56,10 @@ int ndpip_port_info(uint16_t port, struct ndpip_port_info *o, const char **step)
 	o->rx_can = rx_sums(info.rx_offload_capa);
 	o->tx_can = tx_sums(info.tx_offload_capa);
 	o->min_mtu = info.min_mtu;
+	/* Many drivers leave the largest MTU open and state the largest frame: header and CRC come off. */
 	o->max_mtu = info.max_mtu;
+	if (info.max_mtu == UINT16_MAX && info.max_rx_pktlen < UINT16_MAX)
+		o->max_mtu = info.max_rx_pktlen - RTE_ETHER_HDR_LEN - RTE_ETHER_CRC_LEN;
 	o->socket = rte_eth_dev_socket_id(port);
 	/* What is switched on, whoever configured the port: for all queues, or by the queue. Some drivers keep no record of the latter. */
 	if (rte_eth_dev_conf_get(port, &conf) == 0) {
@@ -132,6 +135,13 @@ int ndpip_port_configure(uint16_t port, struct ndpip_port_conf *c, const char **
 	for (q = 0; q < c->txq; q++) {
 		ret = rte_eth_tx_queue_setup(port, q, c->tx_desc, (unsigned)socket, &txconf);
 		if (ret != 0)
+			return ret;
+	}
+	if (c->mtu != 0) {
+		/* Some drivers take the MTU from the configuration, others only by this call. */
+		*step = "rte_eth_dev_set_mtu";
+		ret = rte_eth_dev_set_mtu(port, c->mtu);
+		if (ret != 0 && ret != -ENOTSUP)
 			return ret;
 	}
 	if (c->promiscuous) {

@@ -37,7 +37,7 @@ type Port struct {
 // PortConf says how a port is to be set up. Zero values are sensible except RxPool.
 type PortConf struct {
 	RxQueues, TxQueues int // wanted, at least 1 each; the port may have fewer (see Port.Queues)
-	RxDesc, TxDesc     int // descriptors per queue, 0: 1024; the driver rounds them
+	RxDesc, TxDesc     int // descriptors per queue, 0: up to 1024; the driver rounds them
 	MTU                int // 0: the port's own
 	RxPool             *Mempool
 	Offload            bool // switch on the checksum offloads that the port has
@@ -153,14 +153,21 @@ func ConfigurePort(id uint16, conf PortConf) (*Port, error) {
 	p.share = txq < want[1]
 	cc := C.struct_ndpip_port_conf{
 		rxq: C.uint16_t(rxq), txq: C.uint16_t(txq),
-		rx_desc: descriptors(conf.RxDesc), tx_desc: descriptors(conf.TxDesc),
+		rx_desc: descriptors(conf.RxDesc, conf.RxPool.Size()/rxq), tx_desc: descriptors(conf.TxDesc, 1<<20),
 		mtu: C.uint16_t(conf.MTU), offload: cbool(conf.Offload), promiscuous: cbool(conf.Promiscuous),
 		pool: conf.RxPool.mp,
 	}
 	var step *C.char
 	C.ndpip_gate_reset(C.uint16_t(id), 1)
-	if ret := C.ndpip_port_configure(C.uint16_t(id), &cc, &step); ret != 0 {
-		return nil, p.errorf(C.GoString(step), int(ret), mark, "")
+	signals := C.ndpip_signals_before()
+	ret := C.ndpip_port_configure(C.uint16_t(id), &cc, &step)
+	C.ndpip_signals_after(signals)
+	if ret != 0 {
+		hint := ""
+		if need := int(cc.rx_desc) * rxq; ret == -C.ENOMEM && need >= conf.RxPool.Size() {
+			hint = fmt.Sprintf("the receive pool has %d buffers, and the receive queues take up to %d: make it larger, or ask for fewer descriptors", conf.RxPool.Size(), need)
+		}
+		return nil, p.errorf(C.GoString(step), int(ret), mark, hint)
 	}
 	switch {
 	case conf.MAC != nil:
@@ -179,9 +186,14 @@ func ConfigurePort(id uint16, conf PortConf) (*Port, error) {
 	return p, nil
 }
 
-func descriptors(n int) C.uint16_t {
+// descriptors is how many a queue is to have: n, or else up to 1024. Receive descriptors hold a buffer each, so of the
+// buffers that there are for the queue, at most half.
+func descriptors(n, buffers int) C.uint16_t {
 	if n <= 0 {
 		n = 1024
+		for n > buffers/2 && n > 32 {
+			n /= 2
+		}
 	}
 	return C.uint16_t(min(n, 32768))
 }

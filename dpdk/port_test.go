@@ -343,7 +343,15 @@ func TestPoolErrors(t *testing.T) {
 	p.Free()
 }
 
-// Frames that the driver would refuse for ever are dropped and counted, and do not block those behind them.
+func TestDescriptors(t *testing.T) {
+	for _, c := range [][3]int{{0, 8191, 1024}, {0, 2048, 1024}, {0, 2047, 512}, {0, 100, 32}, {0, 10, 32}, {77, 10, 77}, {1 << 20, 1, 32768}} {
+		if n := descriptors(c[0], c[1]); int(n) != c[2] {
+			t.Errorf("descriptors(%d, %d) = %d, want %d", c[0], c[1], n, c[2])
+		}
+	}
+}
+
+// Every step by itself, with nothing to do, and with limits out of range.
 func TestEmptyExchange(t *testing.T) {
 	a, b, _ := ringLanes(t, 127, 64)
 	for _, op := range []Op{0, OpYield, OpFree, OpTx, OpRx, OpYield | OpFree | OpTx | OpStock | OpRx} {
