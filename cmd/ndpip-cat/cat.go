@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -18,7 +17,7 @@ const (
 	patience = 50 // ms
 	// piece is the size of the reads and writes.
 	piece = 64 << 10
-	// lingerTime is how long the end waits for the peer to acknowledge what it has not yet.
+	// lingerTime is how long the end of a connection waits for the peer's acknowledgements.
 	lingerTime = 30 * time.Second
 )
 
@@ -29,9 +28,6 @@ type cat struct {
 	stop *cli.Stop
 	in   *input
 	out  io.Writer
-
-	sentAll   atomic.Bool // our stream has ended
-	peerFirst atomic.Bool // the peer's stream ended before ours; valid once both have ended
 }
 
 func newCat(h *api.Host, o *options, stop *cli.Stop, in io.Reader, out io.Writer) *cat {
@@ -76,7 +72,7 @@ func (c *cat) serve() error {
 	for !c.stop.Asked() {
 		fd, peer, err := c.h.Accept(l)
 		if again(err) || err == unix.ECONNABORTED {
-			if err := ready.wait(patience); err != nil {
+			if err := ready.wait(); err != nil {
 				return err
 			}
 			continue
@@ -113,7 +109,7 @@ func (c *cat) connect() (fd int, err error) {
 	}
 	defer ready.close()
 	for deadline := time.Now().Add(c.o.connectTimeout); !c.stop.Asked(); {
-		if err := ready.wait(patience); err != nil {
+		if err := ready.wait(); err != nil {
 			return fail(err)
 		}
 		code, err := c.h.GetSockOptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
@@ -145,32 +141,24 @@ func (c *cat) relay(fd int) error {
 	if sendErr := <-sent; err == nil {
 		err = sendErr
 	}
-	if closeErr := c.h.Close(fd); err == nil && closeErr != nil {
+	if closeErr := c.close(fd); err == nil && closeErr != nil {
 		err = fmt.Errorf("close: %w", closeErr)
-	}
-	if err == nil && !c.o.keep {
-		c.linger()
 	}
 	return err
 }
 
-// linger waits until the peer has acknowledged everything, when its stream ended first: the connection is gone then
-// (RFC 9293 section 3.6, LAST-ACK). When ours ended first, the peer's end says as much already. The program ends right
-// after it, and the stack with it.
-func (c *cat) linger() {
-	if !c.peerFirst.Load() {
-		return
-	}
-	ep, err := c.h.EpollCreate()
-	if err != nil {
-		return
-	}
-	w := waiter{h: c.h, ep: ep} // for no socket: it lets time pass, and with --inline the stack work
-	defer w.close()
-	for end := time.Now().Add(lingerTime); c.h.Stats().Connections > 0 && time.Now().Before(end) && !c.stop.Asked(); {
-		if w.wait(1) != nil {
-			return
-		}
+// close closes a connection and waits until the peer has acknowledged everything: the program may end right after it,
+// and the stack with it. A signal ends the wait.
+func (c *cat) close(fd int) error {
+	_ = c.h.SetLinger(fd, true, int(lingerTime/time.Second))
+	_ = c.h.SetNonblock(fd, false) // only then does the close wait
+	closed := make(chan error, 1)
+	go func() { closed <- c.h.Close(fd) }()
+	select {
+	case err := <-closed:
+		return err
+	case <-c.stop.Done():
+		return nil
 	}
 }
 
@@ -190,12 +178,11 @@ func (c *cat) receive(fd int) error {
 				return fmt.Errorf("standard output: %w", err)
 			}
 		case err == nil:
-			c.peerFirst.Store(!c.sentAll.Load())
 			return nil
 		case !again(err):
 			return err
 		default:
-			if err := ready.wait(patience); err != nil {
+			if err := ready.wait(); err != nil {
 				return err
 			}
 		}
@@ -226,7 +213,6 @@ func (c *cat) send(fd int, ended <-chan struct{}) error {
 				if c.in.err != nil {
 					return fmt.Errorf("standard input: %w", c.in.err)
 				}
-				c.sentAll.Store(true)
 				return c.h.Shutdown(fd, unix.SHUT_WR)
 			}
 			err := c.write(fd, b, ready, ended)
@@ -254,7 +240,7 @@ func (c *cat) write(fd int, b []byte, ready *waiter, ended <-chan struct{}) erro
 			return nil
 		default:
 		}
-		if err := ready.wait(patience); err != nil {
+		if err := ready.wait(); err != nil {
 			return err
 		}
 	}

@@ -29,16 +29,12 @@ func perform(args []string) error {
 		return err
 	}
 	stop := cli.Signals(program)
-	if err := cli.AwaitServer(cfg, stop, o.connectTimeout); err != nil || stop.Asked() {
-		return err
+	h, err := cli.Open(cfg, os.Stderr, stop, o.connectTimeout)
+	if h != nil {
+		err = newCat(h, o, stop, os.Stdin, os.Stdout).run()
 	}
-	h, err := cli.Open(cfg, os.Stderr)
-	if err != nil {
-		return err
-	}
-	err = newCat(h, o, stop, os.Stdin, os.Stdout).run()
-	if stopErr := h.Stop(); err == nil && stopErr != nil {
-		err = fmt.Errorf("closing the port: %w", stopErr)
+	if closeErr := cli.Close(h); err == nil {
+		err = closeErr
 	}
 	return err
 }

@@ -28,9 +28,9 @@ func (c *cat) newWaiter(fd int, events uint32) (*waiter, error) {
 	return w, nil
 }
 
-// wait returns when the event is there, or after at most so many milliseconds.
-func (w *waiter) wait(msec int) error {
-	_, err := w.h.EpollWait(w.ep, w.events[:], msec)
+// wait returns when the event is there, or after patience.
+func (w *waiter) wait() error {
+	_, err := w.h.EpollWait(w.ep, w.events[:], patience)
 	if again(err) {
 		err = nil
 	}

@@ -60,16 +60,12 @@ func perform(program, verb string, args []string) error {
 		return err
 	}
 	defer work.closeFiles()
-	if err := cli.AwaitServer(cfg, stop, o.connectTimeout); err != nil || stop.Asked() {
-		return err
+	h, err := cli.Open(cfg, os.Stderr, stop, o.connectTimeout)
+	if h != nil {
+		err = work.on(h)
 	}
-	h, err := cli.Open(cfg, os.Stderr)
-	if err != nil {
-		return err
-	}
-	err = work.on(h)
-	if stopErr := h.Stop(); err == nil && stopErr != nil {
-		err = fmt.Errorf("closing the port: %w", stopErr)
+	if closeErr := cli.Close(h); err == nil {
+		err = closeErr
 	}
 	return err
 }

@@ -88,7 +88,7 @@ func sums(text string) (s []string) {
 
 func TestMemifUDP(t *testing.T) {
 	for _, options := range []string{"", "--zero-copy"} {
-		p := startPair(t, "--udp --mss 1000", "--verify "+options, "--timeout 1")
+		p := startPair(t, "--udp --mss 1000 "+options, "--verify", "--timeout 1")
 		p.send.ends(0, 20*time.Second)
 		p.recv.terminate()
 		sent, received := fields(t, p.send.out.String(), "sent: "), fields(t, p.recv.out.String(), "received: ")
@@ -129,7 +129,7 @@ func TestMemifSignal(t *testing.T) {
 	again := start(t, nil, nil, p.send.cmd.Path, p.send.cmd.Args[1:]...)
 	again.says(&again.out, "connections=1;", startTime)
 	p.recv.terminate()
-	again.ends(1, 5*time.Second)
+	again.ends(1, 10*time.Second)
 	require.Contains(t, again.err.String(), "connection to 10.0.0.1:5001: ")
 
 	recv := start(t, nil, nil, p.recv.cmd.Path, p.recv.cmd.Args[1:]...)

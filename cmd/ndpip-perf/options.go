@@ -133,8 +133,6 @@ func (o *options) consistentSend(f *cli.Flags, cfg api.Config) error {
 		return cli.Usagef("--connect-ip %s is not in %s: give --gateway, or a shorter prefix in --bind-ip", o.connectIP, cfg.Addr.Masked())
 	case o.bindPort != 0 && o.bindPort+o.connections-1 > 65535:
 		return cli.Usagef("--bind-port %d leaves %d ports for --connections %d: want a --bind-port of at most %d", o.bindPort, 65536-o.bindPort, o.connections, 65536-o.connections)
-	case o.udp && o.zeroCopy:
-		return cli.Usagef("--zero-copy sends no datagrams: leave it out, or --udp")
 	case f.Changed("file") && o.file == "":
 		return cli.Usagef("--file needs a file's name, or - for standard input")
 	case o.file == "-" && o.connections > 1:

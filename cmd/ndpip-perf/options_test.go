@@ -72,7 +72,6 @@ func TestWrongOptions(t *testing.T) {
 		{"send --wire memif:/x --file=", "ndpip-perf send: --file needs a file's name, or - for standard input", 2},
 		{"send --wire memif:/x --file - --connections 2", "ndpip-perf send: --file - can be sent once: leave out --connections, or give a regular file", 2},
 		{"send --wire memif:/x --file /dev/zero --connections 2", "ndpip-perf send: --file /dev/zero can be read once: leave out --connections, or give a regular file", 2},
-		{"send --wire memif:/x --udp --zero-copy", "ndpip-perf send: --zero-copy sends no datagrams: leave it out, or --udp", 2},
 		{"send --wire memif:/x --worker-cpu 4000 --udp --connect-ip 10.0.0.3 --connect-timeout 0.1 --wire null --bind-ip 10.0.0.1", "ndpip-perf send: --worker-cpu: 4000: this process has " + strconv.Itoa(runtime.NumCPU()) + " CPUs, numbered from 0", 2},
 		{"send --wire memif:/x --udp --file f", "ndpip-perf send: --file needs --tcp: datagrams may be lost and have no end", 2},
 		{"send --wire memif:/x --file " + dir + "/none", "ndpip-perf send: --file: open " + dir + "/none: no such file or directory", 1},

@@ -84,10 +84,14 @@ func (r *receiver) on(h *api.Host) error {
 		err = r.serve()
 	}
 	connections, reading := r.total, r.reading()
+	open := len(r.streams) - len(r.spare)
 	for _, s := range r.streams {
 		if s != nil {
 			r.close(s)
 		}
+	}
+	if open > 0 {
+		r.linger()
 	}
 	end()
 	if err != nil {
@@ -99,6 +103,19 @@ func (r *receiver) on(h *api.Host) error {
 		return fmt.Errorf("--timeout %gs is over and the peer has not closed; %s holds %d bytes", r.o.timeout.Seconds(), r.o.out, reading.Bytes)
 	}
 	return nil
+}
+
+// farewell is the time between the last frame and the end of the port, when connections were cut short: over memif
+// a frame that the peer has not read yet is gone with the port, and it would wait for a long time for the reset.
+const farewell = 150 * time.Millisecond
+
+// linger lets the farewell pass, in which the stack may work.
+func (r *receiver) linger() {
+	for end := time.Now().Add(farewell); time.Now().Before(end); {
+		if _, err := r.wait(); err != nil {
+			return
+		}
+	}
 }
 
 // span is the time from the first connection to the end of the last, or to now while one is open; or from the first

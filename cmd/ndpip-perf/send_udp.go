@@ -46,6 +46,9 @@ func (s *sender) datagrams() error {
 
 // burst sends the datagrams of one turn on a socket. The error is that of the first, nil when at least one was sent.
 func (s *sender) burst(c *conn) error {
+	if s.o.zeroCopy {
+		return s.burstBufs(c)
+	}
 	b := s.pattern.at(0, s.mss)
 	for i := range s.o.Burst {
 		n, err := s.h.Write(c.fd, b)
@@ -56,6 +59,35 @@ func (s *sender) burst(c *conn) error {
 			return err
 		}
 		s.took(c, b[:n])
+	}
+	return nil
+}
+
+// burstBufs is burst with the zero-copy calls.
+func (s *sender) burstBufs(c *conn) error {
+	b := s.pattern.at(0, s.mss)
+	if c.nheld == 0 {
+		n, err := s.h.Alloc(c.fd, c.held)
+		if n <= 0 {
+			return err
+		}
+		c.nheld = n
+		for i := range c.held[:n] {
+			buf := &c.held[i]
+			if err := buf.Resize(len(b)); err != nil {
+				return fmt.Errorf("a datagram of %d bytes: %w", len(b), err)
+			}
+			copy(buf.Bytes(), b)
+		}
+	}
+	n, err := s.h.Send(c.fd, c.held[:c.nheld])
+	if n <= 0 {
+		return err
+	}
+	copy(c.held, c.held[n:c.nheld])
+	c.nheld -= n
+	for range n {
+		s.took(c, b)
 	}
 	return nil
 }

@@ -12,21 +12,24 @@ import (
 )
 
 // otherNamespace is how long a socket that is there, but that nobody in this network namespace listens on, is given to
-// come to life: it is left over from a process that was killed, or its owner lives in another namespace.
+// come to life: it is left over from a process that was killed, or its owner lives in another namespace. Then the
+// driver tries, again and again.
 const otherNamespace = 2 * time.Second
 
-// AwaitServer waits, at most for limit, until the other side of a memif is there, when this is the side that connects:
-// DPDK's driver asks only once, when the port starts. Other wires have no such side. It returns nil when stop is asked
-// for, too.
+// connects says whether this is the side of a memif that connects to the other.
+func connects(cfg api.Config) bool { return strings.HasPrefix(cfg.Wire, "memif:") && !cfg.Server }
+
+// awaitServer waits, at most for limit, until the other side of a memif is there, when this is the side that connects:
+// DPDK's driver asks only once, when the port starts, and a program that waits here has not taken memory yet. Other
+// wires have no such side. It returns nil when stop is asked for, too.
 //
 // It only looks. A connection made to ask would be the surest, but DPDK's server side (seen in 22.11) panics when
 // a peer leaves before its interrupt thread has come to it.
-func AwaitServer(cfg api.Config, stop *Stop, limit time.Duration) error {
-	path, ok := strings.CutPrefix(cfg.Wire, "memif:")
-	if !ok || cfg.Server {
+func awaitServer(cfg api.Config, stop *Stop, limit time.Duration) error {
+	if !connects(cfg) {
 		return nil
 	}
-	path, err := filepath.Abs(path)
+	path, err := filepath.Abs(strings.TrimPrefix(cfg.Wire, "memif:"))
 	if err != nil {
 		return fmt.Errorf("--wire %s: %w", cfg.Wire, err)
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -13,8 +15,13 @@ import (
 )
 
 // Open opens the host. Where the machine has no hugepages and nobody chose, it goes on without them and says so on
-// notes.
-func Open(cfg api.Config, notes io.Writer) (*api.Host, error) {
+// notes. On the side of a memif that connects, it waits for the other side, at most for limit. It returns nil without
+// an error when stop is asked for meanwhile.
+func Open(cfg api.Config, notes io.Writer, stop *Stop, limit time.Duration) (*api.Host, error) {
+	end := time.Now().Add(limit)
+	if err := awaitServer(cfg, stop, limit); err != nil || stop.Asked() {
+		return nil, err
+	}
 	switch {
 	case ealHas(cfg.EAL, "--no-huge"):
 		cfg.NoHuge = false // it is in the arguments already
@@ -28,8 +35,33 @@ func Open(cfg api.Config, notes io.Writer) (*api.Host, error) {
 	if need := runtime.NumCPU() + 2; runtime.GOMAXPROCS(0) < need {
 		runtime.GOMAXPROCS(need)
 	}
-	h, err := api.Open(cfg)
-	return h, inOptions(err)
+	cfg.KeepEAL = true // the EAL can be started once, and opening may take more than one attempt
+	for {
+		h, err := api.Open(cfg)
+		if !connects(cfg) || !errors.Is(err, syscall.ECONNREFUSED) || time.Now().After(end) {
+			return h, inOptions(err)
+		}
+		select {
+		case <-stop.Done():
+			return nil, nil
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// Close stops the host (which may be nil) and DPDK with it.
+func Close(h *api.Host) error {
+	var err error
+	if h != nil {
+		err = h.Stop()
+	}
+	if dpdk.EalInitialized() {
+		err = errors.Join(err, dpdk.EalCleanup())
+	}
+	if err != nil {
+		return fmt.Errorf("closing the port: %w", err)
+	}
+	return nil
 }
 
 // optionOf is the option that sets a field of api.Config.
