@@ -81,5 +81,4 @@ func (c *Conn) publishStage() {
 		}
 	}
 	c.pushStage()
-	c.staged.Store(0)
 }

@@ -54,6 +54,9 @@ func (c *Conn) Publish(p *Params, now int64) {
 			c.publishAck()
 		}
 	}
+	if c.stageLen == 0 && c.staged.Load() != 0 {
+		c.staged.Store(0) // after rxTail: what was gathered is seen before nothing is said to wait
+	}
 	if c.pend&PendAcked != 0 && c.txNext != c.txHead.Load() {
 		c.txHead.Store(c.txNext)
 	}
