@@ -1,8 +1,10 @@
 package api
 
 import (
+	"crypto/rand"
 	"fmt"
 	"net/netip"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -76,7 +78,7 @@ func (p *dpdkPort) open(c *Config, id uint16) error {
 	if c.Inline {
 		conf.TxQueues = 1
 	}
-	if c.MAC != nil {
+	if c.MAC != nil && !isTap(id) {
 		conf.MAC = (*[6]byte)(c.MAC)
 	}
 	if p.port, err = dpdk.ConfigurePort(id, conf); err != nil {
@@ -94,12 +96,28 @@ func (p *dpdkPort) open(c *Config, id uint16) error {
 	return nil
 }
 
+// isTap says whether a port is a tap: its address is that of the kernel's interface at the other end, and so not ours.
+func isTap(id uint16) bool {
+	name, err := dpdk.PortName(id)
+	return err == nil && strings.HasPrefix(name, "net_tap")
+}
+
+// randomMAC is a locally administered address of one station (IEEE 802 8.2.2), for ports that have none of their own.
+func randomMAC() (m [6]byte) {
+	_, _ = rand.Read(m[:]) // never fails: see crypto/rand
+	m[0] = m[0]&^1 | 2
+	return m
+}
+
 // config is that of the stack on this port.
 func (p *dpdkPort) config(c *Config) stack.Config {
 	info := p.port.Info()
 	mac := p.port.MAC()
-	if c.MAC != nil {
+	switch {
+	case c.MAC != nil:
 		mac = [6]byte(c.MAC)
+	case mac == [6]byte{} || isTap(p.port.ID()):
+		mac = randomMAC()
 	}
 	mtu := c.MTU
 	if mtu == 0 {
