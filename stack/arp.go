@@ -1,6 +1,9 @@
 package stack
 
 import (
+	"encoding/binary"
+	"syscall"
+
 	"ndpip/dpdk"
 	"ndpip/stack/wire"
 	"ndpip/tcp"
@@ -62,6 +65,11 @@ func (s *Stack) takeNews() {
 		s.queue(f)
 	}
 	for i := range n.drop {
+		b := n.drop[i].Bytes()
+		h := (*wire.IPv4)(b[ethLen:]) // a datagram: segments do not wait for a neighbour, their connection does
+		s.udpError(h.Src(), binary.BigEndian.Uint16(b[ethLen+ipLen:]), h.Dst(), binary.BigEndian.Uint16(b[ethLen+ipLen+2:]),
+			syscall.EHOSTUNREACH)
+		s.count.Drop[DropNeighbour]++
 		s.w.Release(n.drop[i].Handle)
 	}
 	for _, ip := range n.failed {
@@ -116,15 +124,22 @@ func (s *Stack) staticMAC(hop uint32) (mac MAC, ok bool) {
 // snapshotMAC is neighbour for the application's threads, which asks for nothing.
 func (s *Stack) snapshotMAC(hop uint32) (mac MAC, ok bool) { return s.neigh.snapshot().lookup(hop) }
 
-// resolve sends a frame of the application's once its next hop is known, or drops it if that fails.
-func (s *Stack) resolve(hop uint32, f dpdk.Frame) {
+// resolve sends a datagram of the application's once its next hop is known. EHOSTUNREACH: it did not answer a moment
+// ago; ENOBUFS: too many wait for it. The datagram is dropped then.
+func (s *Stack) resolve(hop uint32, f dpdk.Frame) syscall.Errno {
 	mac, _, ok, dead := s.neighbour(hop)
 	switch {
 	case ok:
 		copy(dpdk.Bytes(f.Addr, 6), mac[:])
 		s.queue(f)
-	case dead || !s.neigh.hold(hop, f):
-		s.w.Release(f.Handle)
-		s.count.Drop[DropNeighbour]++
+		return 0
+	case !dead && s.neigh.hold(hop, f):
+		return 0
 	}
+	s.w.Release(f.Handle)
+	s.count.Drop[DropNeighbour]++
+	if dead {
+		return syscall.EHOSTUNREACH
+	}
+	return syscall.ENOBUFS
 }

@@ -60,20 +60,15 @@ func (s *Stack) inputUnreachable(code uint8, q *wire.Quote) {
 		return
 	}
 	why, e := tcp.Unreachable, syscall.EHOSTUNREACH
-	if code == wire.UnreachPort || code == wire.UnreachProtocol {
+	switch code {
+	case wire.UnreachPort, wire.UnreachProtocol:
 		why, e = tcp.Refused, syscall.ECONNREFUSED
+	case wire.UnreachFragment:
+		why, e = tcp.NoReason, syscall.EMSGSIZE // says nothing against the host
 	}
 	if q.Proto == wire.ProtoUDP {
-		u := s.udps.find(q.Src, q.SrcPort, q.Dst, q.DstPort)
-		if u == nil {
+		if !s.udpError(q.Src, q.SrcPort, q.Dst, q.DstPort, e) {
 			s.drop(wire.ICMPQuote)
-			return
-		}
-		if r, _ := u.Remote(); r != 0 {
-			u.Err.Store(uint32(e))
-			if w := u.Watch.Load(); w != 0 {
-				s.tell(&u.Ready, u.Stream, w, tcp.PendOpen)
-			}
 		}
 		return
 	}
@@ -82,10 +77,26 @@ func (s *Stack) inputUnreachable(code uint8, q *wire.Quote) {
 		s.drop(wire.ICMPQuote)
 		return
 	}
-	if c := s.conns.at(id); c.State() == tcp.SynSent && c.SynSeq(tcp.Seq(q.Seq)) {
+	if c := s.conns.at(id); why != tcp.NoReason && c.State() == tcp.SynSent && c.SynSeq(tcp.Seq(q.Seq)) {
 		c.Die(why)
 		s.touch(c)
 	}
+}
+
+// udpError tells the socket of a datagram that was sent, if it is connected to where that went: else it could not know
+// which one is meant (RFC 1122 4.1.3.3). It returns whether there is a socket.
+func (s *Stack) udpError(laddr uint32, lport uint16, raddr uint32, rport uint16, e syscall.Errno) bool {
+	u := s.udps.find(laddr, lport, raddr, rport)
+	if u == nil {
+		return false
+	}
+	if r, _ := u.Remote(); r != 0 {
+		u.Err.Store(uint32(e))
+		if w := u.Watch.Load(); w != 0 {
+			s.tell(&u.Ready, u.Stream, w, tcp.PendOpen)
+		}
+	}
+	return true
 }
 
 // unreachable says that a datagram found nobody (RFC 1122 3.2.2.1): not about broadcasts, and not for ever to one who

@@ -122,7 +122,7 @@ func (s *Stack) CloseUDP(u *udp.Sock) {
 }
 
 // SendTo sends one datagram. Errors: EMSGSIZE (it would not fit one frame), EAGAIN (the port is full), ENOBUFS,
-// ENETUNREACH (no route).
+// ENETUNREACH (no route), EHOSTUNREACH (the next hop does not answer).
 func (s *Stack) SendTo(u *udp.Sock, p []byte, addr uint32, port uint16) syscall.Errno {
 	if len(p) > s.cfg.MTU-ipLen-udpLen {
 		return syscall.EMSGSIZE
@@ -151,10 +151,11 @@ func (s *Stack) SendTo(u *udp.Sock, p []byte, addr uint32, port uint16) syscall.
 	}
 	a.txDatagrams++
 	a.lock.unlock()
+	var e syscall.Errno
 	if !ok {
-		s.do(func() { s.resolve(hop, f) })
+		s.do(func() { e = s.resolve(hop, f) })
 	}
-	return 0
+	return e
 }
 
 // datagram writes the headers and the payload of one datagram, all but the destination's MAC.

@@ -54,7 +54,8 @@ func (s *Stack) FreeBufs(f []dpdk.Frame, received bool) {
 }
 
 // SendBufs sends each buffer as one segment and takes it over, as many as the peer's window takes whole. The others
-// stay the caller's, unaltered. Errors: EMSGSIZE if the first is longer than a segment may be, EAGAIN if none was taken.
+// stay the caller's, unaltered. If none fits but Writable says that there is room, as when the window is closed and
+// nothing is under way, the first one is taken all the same, see holdBuf. Errors: EMSGSIZE if the first is longer than a segment may be, EAGAIN if none was taken.
 func (s *Stack) SendBufs(c *tcp.Conn, f []dpdk.Frame) (n int, e syscall.Errno) {
 	if e = Sendable(c); e != 0 || len(f) == 0 {
 		return 0, e
@@ -84,7 +85,7 @@ func (s *Stack) sendBufs(c *tcp.Conn, f []dpdk.Frame) (n int, e syscall.Errno) {
 	if l.NTx > 0 && !s.drainApp() {
 		return 0, 0
 	}
-	room, nxt, _ := c.Room()
+	room, nxt, idle := c.Room()
 	f = f[:s.txEntries(c, uint32(len(f)))]
 	ack, wnd := c.AckWord()
 	tail, seq := c.TxTail(), nxt
@@ -131,8 +132,9 @@ func (s *Stack) sendBufs(c *tcp.Conn, f []dpdk.Frame) (n int, e syscall.Errno) {
 		n++
 	}
 	if seq == nxt {
-		if n == 0 && e == 0 && room == 0 && c.Closed() {
-			s.attention(c)
+		if n == 0 && e == 0 && len(f) > 0 && (idle || room > 0 && c.Worth(room)) {
+			s.holdBuf(c, &f[0])
+			n = 1
 		}
 		return n, e
 	}
@@ -143,6 +145,19 @@ func (s *Stack) sendBufs(c *tcp.Conn, f []dpdk.Frame) (n int, e syscall.Errno) {
 	s.app.txSegments += uint64(l.NTx)
 	s.drainApp()
 	return n, e
+}
+
+// holdBuf takes over a buffer that the window is too small for, while Writable says that there is room. The worker sends
+// it in pieces, as the window lets it, or probes a closed window with its first byte: a connection where nothing is
+// under way could wait for ever for a window update that was lost.
+func (s *Stack) holdBuf(c *tcp.Conn, b *dpdk.Frame) {
+	_, nxt, _ := c.Room()
+	tail := c.TxTail()
+	c.PutTx(tail, uintptr(b.Handle), b.Addr, int(b.Len))
+	c.Hold(nxt)
+	c.Commit(nxt, nxt+tcp.Seq(b.Len), tail+1)
+	s.app.txPayload += uint64(b.Len)
+	s.attention(c)
 }
 
 // RecvBufs takes received buffers off the ring: at the end of the stream 0 and no error, EAGAIN if there is nothing.

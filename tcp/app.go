@@ -32,12 +32,6 @@ func (c *Conn) Room() (room uint32, nxt Seq, idle bool) {
 	return uint32(max(nxt.Size(Seq(edge)), 0)), nxt, una == nxt
 }
 
-// Closed says whether the peer's window is closed and nothing is under way that could open it: it has to be probed.
-func (c *Conn) Closed() bool {
-	room, _, idle := c.Room()
-	return room == 0 && idle
-}
-
 // Worth is the sender's silly window avoidance (RFC 9293 3.8.6.2.1): whether a segment of n bytes, cut short by the
 // window, is worth sending while others are under way.
 func (c *Conn) Worth(n uint32) bool {
