@@ -144,6 +144,7 @@ func EalCleanup() error {
 		return e
 	}
 	eal.closed = true
+	unguardAll()
 	if ret := C.rte_eal_cleanup(); ret != 0 {
 		e := ealError(syscall.Errno(-ret), "", "")
 		e.Call = "rte_eal_cleanup"

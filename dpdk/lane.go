@@ -11,6 +11,8 @@ import "C"
 
 import (
 	"fmt"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"unsafe"
@@ -21,6 +23,21 @@ type portLane struct {
 	Lane
 	c    *C.struct_ndpip_block
 	port *Port
+}
+
+// lanes finds the lane of a block, for whoever has only the Lane, or a copy of it.
+var lanes = struct {
+	sync.Mutex
+	of map[*Block]*portLane
+}{of: map[*Block]*portLane{}}
+
+func laneOf(l *Lane) *portLane {
+	if l == nil || l.Block == nil {
+		return nil
+	}
+	lanes.Lock()
+	defer lanes.Unlock()
+	return lanes.of[l.Block]
 }
 
 // dpdkDriver is the Driver of every such lane: the block says the rest.
@@ -87,6 +104,9 @@ func (p *Port) NewLane(rxq, txq int, txPool *Mempool) (*Lane, error) {
 		return nil, err
 	}
 	p.lanes = append(p.lanes, l)
+	lanes.Lock()
+	lanes.of[l.Block] = l
+	lanes.Unlock()
 	return &l.Lane, nil
 }
 
@@ -119,27 +139,27 @@ func (p *Port) shareQueue(l *portLane, q uint16) error {
 // FreeLane returns every buffer that the lane holds (lists and stock) and frees its memory. The lane must not be used
 // afterwards. Port.Close does the same for the lanes that are left.
 func FreeLane(l *Lane) {
-	if l == nil || l.Block == nil {
-		return
-	}
-	pl := (*portLane)(unsafe.Pointer(l)) // Lane is its first field
-	if _, ok := l.drv.(dpdkDriver); !ok {
+	pl := laneOf(l)
+	if pl == nil {
 		return
 	}
 	pl.port.mu.Lock()
 	defer pl.port.mu.Unlock()
 	pl.port.freeLane(pl)
+	l.Block = nil
 }
 
 func (p *Port) freeLane(l *portLane) {
-	for i, o := range p.lanes {
-		if o == l {
-			p.lanes = append(p.lanes[:i], p.lanes[i+1:]...)
-			C.ndpip_lane_free(l.c)
-			l.c, l.Block = nil, nil
-			return
-		}
+	i := slices.Index(p.lanes, l)
+	if i < 0 {
+		return
 	}
+	p.lanes = slices.Delete(p.lanes, i, i+1)
+	lanes.Lock()
+	delete(lanes.of, l.Block)
+	lanes.Unlock()
+	C.ndpip_lane_free(l.c)
+	l.c, l.Block = nil, nil
 }
 
 // unsendable adds up what the lanes had to drop.
@@ -152,10 +172,7 @@ func (p *Port) unsendable() (n uint64) {
 	return n
 }
 
-// inBurst is the word by which the lane says that it is in the driver (gate.h).
-func (l *portLane) inBurst() *atomic.Uint64 {
-	return (*atomic.Uint64)(unsafe.Pointer(&l.c.priv.in_burst))
+// inBurst is the word by which a lane says that it is in the driver (gate.h).
+func inBurst(l *Lane) *atomic.Uint64 {
+	return (*atomic.Uint64)(unsafe.Pointer(&laneOf(l).c.priv.in_burst))
 }
-
-// laneInBurst is the same for the lane as it is handed out.
-func laneInBurst(l *Lane) *atomic.Uint64 { return (*portLane)(unsafe.Pointer(l)).inBurst() }

@@ -305,15 +305,15 @@ func TestMemifGuardWaitsForBurst(t *testing.T) {
 	peer := memifPeer(t, "client:"+sock)
 	eventually(t, "link up", p.LinkUp)
 	eventually(t, "frames from the client", func() bool { f.turn(0); return f.got.Load() > 100 })
-	inBurst := laneInBurst(f.l)
-	inBurst.Store(1)
+	burst := inBurst(f.l)
+	burst.Store(1)
 	_ = peer.Process.Kill()
 	_ = peer.Wait()
 	time.Sleep(100 * time.Millisecond)
 	if !p.LinkUp() {
 		t.Error("the rings were taken away under a burst")
 	}
-	inBurst.Store(0)
+	burst.Store(0)
 	eventually(t, "link down", func() bool { return !p.LinkUp() })
 	f.l.Exchange(OpFree)
 }

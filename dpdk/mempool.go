@@ -30,9 +30,9 @@ const (
 
 // Mempool is a set of packet buffers of one size.
 type Mempool struct {
-	mp   *C.struct_rte_mempool
-	name string
-	n    int
+	mp    *C.struct_rte_mempool
+	n     int
+	owned bool // made here
 }
 
 // NewMempool makes a pool of n buffers with dataRoom bytes each (0: DataRoom), privSize bytes of private area (-1:
@@ -83,7 +83,7 @@ func NewMempool(name string, n, dataRoom, privSize, socket int) (*Mempool, error
 		}
 		return nil, dpdkError("rte_pktmbuf_pool_create", what, errno, mark, hint)
 	}
-	return &Mempool{mp: mp, name: name, n: n}, nil
+	return &Mempool{mp: mp, n: n, owned: true}, nil
 }
 
 // mempoolBytes is about what a pool takes: mbuf, header and trailer, private area, data.
@@ -97,7 +97,7 @@ func AttachMempool(ptr unsafe.Pointer) *Mempool {
 
 // Free gives the pool's memory back. Every buffer must be in the pool, and no port may use it.
 func (p *Mempool) Free() {
-	if p.mp != nil && p.name != "" {
+	if p.mp != nil && p.owned {
 		C.rte_mempool_free(p.mp)
 	}
 	p.mp = nil
