@@ -128,6 +128,7 @@ type turnState struct {
 	running atomic.Bool // a worker runs Turn: commands go through the ring
 	stop    atomic.Bool
 	done    chan struct{}
+	observe func(busy bool) // see Observe
 }
 
 // Run is the worker: turns without end, until Stop. With yield the thread gives its CPU away when a turn had nothing
@@ -135,10 +136,14 @@ type turnState struct {
 func (s *Stack) Run(yield bool) {
 	op := dpdk.Op(0)
 	for !s.turns.stop.Load() {
-		if s.turn(op) {
+		busy := s.turn(op)
+		if busy {
 			op = 0
 		} else if yield {
 			op = dpdk.OpYield
+		}
+		if s.turns.observe != nil {
+			s.turns.observe(busy)
 		}
 	}
 	s.turns.running.Store(false)
