@@ -42,7 +42,7 @@ func (s *perfSide) steady(connections int) []perfLine {
 	defer s.mu.Unlock()
 	var out []perfLine
 	for _, l := range s.intervals {
-		if l.Connections == connections && l.PPS > 0 {
+		if l.Connections == connections {
 			out = append(out, l)
 		}
 	}
@@ -123,27 +123,33 @@ func runMemif(e *env, p point) ([]result, error) {
 		return nil, err
 	}
 	floor = (floor + after) / 2
-	lines := recv.steady(p.Connections)
-	if len(lines) < 3 {
-		return nil, fmt.Errorf("the receiver saw all %d connections in %d intervals of %s only: %w", p.Connections, len(lines), interval,
-			recv.fail(errors.New("its last lines")))
-	}
-	var blocks []block
-	for _, l := range lines {
-		blocks = append(blocks, block{ns: 1e9 / l.PPS, floor: floor})
+	blocks, rates := parts(recv.steady(p.Connections), floor)
+	if len(blocks) == 0 {
+		return nil, fmt.Errorf("the receiver got next to nothing while %d connections were open: %w\n%w", p.Connections,
+			recv.fail(errors.New("the receiver's last lines")), send.fail(errors.New("the sender's last lines")))
 	}
 	r := newResult("memif", p, blocks)
-	r.Gbps = goodput(lines)
+	r.Gbps = quartiles(rates, func(b block) float64 { return b.ns })[1] // segments may be shorter than the MSS
 	return []result{r}, nil
 }
 
-// goodput is the median of the receiver's intervals in Gb/s: segments may be shorter than the MSS.
-func goodput(lines []perfLine) float64 {
-	var b []block
-	for _, l := range lines {
-		b = append(b, block{ns: l.BPS / 1e9})
+// parts makes blocks of the receiver's intervals: ns per segment, and Gb/s.
+func parts(lines []perfLine, floor float64) (blocks, rates []block) {
+	size := max(1, len(lines)/nblocks)
+	for len(lines) >= size && len(lines) > 0 {
+		var seconds, segments, bits float64
+		for _, l := range lines[:size] {
+			seconds += l.Seconds
+			segments += l.PPS * l.Seconds
+			bits += l.BPS * l.Seconds
+		}
+		if lines = lines[size:]; segments < 1 {
+			continue // the machine was elsewhere
+		}
+		blocks = append(blocks, block{ns: seconds * 1e9 / segments, floor: floor})
+		rates = append(rates, block{ns: bits / seconds / 1e9})
 	}
-	return quartiles(b, func(b block) float64 { return b.ns })[1]
+	return blocks, rates
 }
 
 // floorNow is the floor at an MSS just now, for rows whose threads cannot wait for it in between.

@@ -56,6 +56,7 @@ func runAll(ctx context.Context, o *options, rows []row) (results []result, err 
 	skipped := map[string]bool{}
 	begin := time.Now()
 	last := ""
+	var failed []string
 	for i, r := range rows {
 		if skipped[r.kind.name] {
 			continue
@@ -72,7 +73,9 @@ func runAll(ctx context.Context, o *options, rows []row) (results []result, err 
 		case ctx.Err() != nil:
 			return results, context.Cause(ctx)
 		case err != nil:
-			return results, fmt.Errorf("%s: %w", r, err)
+			failed = append(failed, r.String())
+			e.out.printf("FAIL %s: %v", r, err)
+			continue
 		}
 		for _, g := range got {
 			if o.format == "json" {
@@ -83,6 +86,9 @@ func runAll(ctx context.Context, o *options, rows []row) (results []result, err 
 			last = fmt.Sprintf("   (before: %s %.1f ns, %.2f × floor)", g.Bench, g.NsPerSegment, g.Ratio)
 		}
 		results = append(results, got...)
+	}
+	if len(failed) > 0 {
+		return results, fmt.Errorf("%d rows failed; the reasons stand above: %s", len(failed), strings.Join(failed, "; "))
 	}
 	e.out.printf("%d rows in %.0f s", len(results), time.Since(begin).Seconds())
 	return results, nil

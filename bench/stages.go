@@ -50,11 +50,10 @@ func (e *env) readStages(in *bytes.Buffer) ([]result, error) {
 		if !ok {
 			continue
 		}
-		ns, ok := res.Value("ns/segment")
-		if !ok {
+		ns, allocs := asPrinted(res)[unitTime], asPrinted(res)["allocs/op"]
+		if ns == 0 {
 			continue
 		}
-		allocs, _ := res.Value("allocs/op")
 		_, keys := res.Name.Parts()
 		key := string(res.Name.Full())
 		p := point{}

@@ -95,6 +95,19 @@ type stored struct {
 	values map[string]map[string][]float64
 }
 
+// asPrinted are a result's figures in the units in which they were written: the reader makes seconds of nanoseconds.
+func asPrinted(r *benchfmt.Result) map[string]float64 {
+	out := map[string]float64{}
+	for _, v := range r.Values {
+		if v.OrigUnit != "" {
+			out[v.OrigUnit] = v.OrigValue
+		} else {
+			out[v.Unit] = v.Value
+		}
+	}
+	return out
+}
+
 func load(path string) (*stored, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -113,8 +126,8 @@ func load(path string) (*stored, error) {
 			if s.values[name] == nil {
 				s.values[name] = map[string][]float64{}
 			}
-			for _, v := range rec.Values {
-				s.values[name][v.Unit] = append(s.values[name][v.Unit], v.Value)
+			for unit, v := range asPrinted(rec) {
+				s.values[name][unit] = append(s.values[name][unit], v)
 			}
 		}
 	}

@@ -140,6 +140,11 @@ func tcpSocket() (int, error) {
 		return -1, err
 	}
 	second := unix.Timeval{Sec: 1}
+	// The congestion control is Linux's usual one, whatever the machine's is: one that paces by the clock, such as BBR,
+	// is not for a wire without a rate, and slow there.
+	if err := unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, "cubic"); err != nil {
+		_ = unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, "reno") // always there
+	}
 	for _, err := range []error{
 		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &second),
 		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &second),
