@@ -158,3 +158,26 @@ func TestMemifCat(t *testing.T) {
 	require.True(t, one == c.out.String(), fmt.Sprintf("%d bytes of %d", len(c.out.String()), len(one)))
 	require.True(t, two == l.out.String(), fmt.Sprintf("%d bytes of %d", len(l.out.String()), len(two)))
 }
+
+// A receiver that was killed leaves its socket behind; the sender waits for the next one all the same.
+func TestMemifKilled(t *testing.T) {
+	perf, _ := build(t)
+	file, sum := randomFile(t, 1<<20)
+	copied := filepath.Join(t.TempDir(), "copy")
+	socket := filepath.Join(t.TempDir(), "s")
+	recv := func() *process {
+		return start(t, nil, nil, perf, "recv", "--wire", "memif:"+socket, "--mbufs", "4096", "--out", copied)
+	}
+	first := recv()
+	first.listens()
+	require.NoError(t, first.cmd.Process.Kill())
+	<-first.ended
+	require.FileExists(t, socket)
+
+	send := start(t, nil, nil, perf, "send", "--wire", "memif:"+socket, "--mbufs", "4096", "--file", file)
+	time.Sleep(3 * time.Second) // it has looked for the other side, and tried
+	second := recv()
+	send.ends(0, 20*time.Second)
+	second.ends(0, 5*time.Second)
+	require.Equal(t, sum, sumOf(t, copied))
+}

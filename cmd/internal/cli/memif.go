@@ -51,15 +51,17 @@ func awaitServer(cfg api.Config, stop *Stop, limit time.Duration) error {
 			return nil
 		}
 		if now.After(end) {
-			return fmt.Errorf("nobody has opened the other side of %s for %gs; start the listening program first, or give a longer --connect-timeout",
-				cfg.Wire, limit.Seconds())
+			return notThere(cfg, limit)
 		}
-		select {
-		case <-stop.Done():
+		if pause(stop, 20*time.Millisecond); stop.Asked() {
 			return nil
-		case <-time.After(20 * time.Millisecond):
 		}
 	}
+}
+
+func notThere(cfg api.Config, limit time.Duration) error {
+	return fmt.Errorf("nobody has opened the other side of %s for %gs; start the listening program first, or give a longer --connect-timeout",
+		cfg.Wire, limit.Seconds())
 }
 
 // listensOn says whether a process in this network namespace listens on the socket at path, as the kernel's list of

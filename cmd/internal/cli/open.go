@@ -38,14 +38,41 @@ func Open(cfg api.Config, notes io.Writer, stop *Stop, limit time.Duration) (*ap
 	cfg.KeepEAL = true // the EAL can be started once, and opening may take more than one attempt
 	for {
 		h, err := api.Open(cfg)
-		if !connects(cfg) || !errors.Is(err, syscall.ECONNREFUSED) || time.Now().After(end) {
-			return h, inOptions(err)
+		switch {
+		case err == nil && (!connects(cfg) || linked(h, stop)):
+			return h, nil
+		case err != nil && !(connects(cfg) && errors.Is(err, syscall.ECONNREFUSED)):
+			return nil, inOptions(err)
 		}
-		select {
-		case <-stop.Done():
+		if h != nil {
+			_ = h.Stop()
+		}
+		switch {
+		case stop.Asked():
 			return nil, nil
-		case <-time.After(50 * time.Millisecond):
+		case time.Now().After(end):
+			return nil, notThere(cfg, limit)
 		}
+		pause(stop, 50*time.Millisecond)
+	}
+}
+
+// linked waits until the two sides of a memif have agreed. They do so at once, or never: a server that is not quite
+// ready turns its client away, and DPDK's client does not ask again.
+func linked(h *api.Host, stop *Stop) bool {
+	for end := time.Now().Add(time.Second); !h.LinkUp(); pause(stop, 5*time.Millisecond) {
+		if stop.Asked() || time.Now().After(end) {
+			return false
+		}
+	}
+	return true
+}
+
+// pause waits d, or until stop is asked for.
+func pause(stop *Stop, d time.Duration) {
+	select {
+	case <-stop.Done():
+	case <-time.After(d):
 	}
 }
 
