@@ -88,8 +88,12 @@ func realMain(args []string) error {
 
 // publish prints and keeps what was measured.
 func (o *options) publish(results []result, before *stored) error {
-	if o.format == "text" {
-		printTable(os.Stdout, results)
+	switch o.format {
+	case "text":
+		tableOf(os.Stdout, results).Render()
+		fmt.Print(legend)
+	case "markdown":
+		tableOf(os.Stdout, results).RenderMarkdown()
 	}
 	if o.save != "" {
 		if err := save(o.save, results); err != nil {

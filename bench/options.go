@@ -33,7 +33,7 @@ const help = `usage: go run ./cmd/dev bench [options]           rows: ns per seg
   --checksum KIND      only rows with checksums off, or in software
   --quick              fewer rows and less time for each: under 45 s in all
   --time TIME          time for each row, such as 2s (300ms; 3s where processes are started)
-  --format text|json   json: one object per row, on standard output
+  --format KIND        text; markdown: the same table for a document; json: one object per row (text)
   --save FILE          keep the figures, in the format of benchstat
   --compare FILE       compare with figures that were kept
   --cpuprofile FILE    write a CPU profile of this process, for go tool pprof
@@ -89,8 +89,8 @@ func parse(args []string) (*options, error) {
 	switch {
 	case o.checksum != "" && o.checksum != "off" && o.checksum != "software":
 		return nil, usagef("--checksum %s: want off or software", o.checksum)
-	case o.format != "text" && o.format != "json":
-		return nil, usagef("--format %s: want text or json", o.format)
+	case o.format != "text" && o.format != "markdown" && o.format != "json":
+		return nil, usagef("--format %s: want text, markdown or json", o.format)
 	case o.time < 0 || o.time > time.Hour:
 		return nil, usagef("--time %s: want a time up to one hour, such as 500ms", o.time)
 	}

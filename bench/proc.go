@@ -34,7 +34,8 @@ func startProcess(ctx context.Context, limit time.Duration, line func(string), d
 	p := &process{done: make(chan struct{})}
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Dir = dir
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	// The signal comes when the thread that started the process ends: the main thread, which the main goroutine keeps.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = 2 * time.Second
 	pr, pw := io.Pipe()

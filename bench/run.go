@@ -90,6 +90,9 @@ func runAll(ctx context.Context, o *options, rows []row) (results []result, err 
 	if len(failed) > 0 {
 		return results, fmt.Errorf("%d rows failed; the reasons stand above: %s", len(failed), strings.Join(failed, "; "))
 	}
+	if len(results) == 0 {
+		return nil, errors.New("nothing was measured")
+	}
 	e.out.printf("%d rows in %.0f s", len(results), time.Since(begin).Seconds())
 	return results, nil
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// printTable prints the results for people.
-func printTable(w io.Writer, results []result) {
+// tableOf makes the table of the results, which Render and its kin print to w.
+func tableOf(w io.Writer, results []result) table.Writer {
 	t := table.NewWriter()
 	t.SetOutputMirror(w)
 	t.SetStyle(table.StyleLight)
@@ -32,10 +32,12 @@ func printTable(w io.Writer, results []result) {
 		t.AppendRow(table.Row{r.Bench, whole(r.MSS), whole(r.Connections), r.Checksum, figure(r.NsPerSegment),
 			fmt.Sprintf("±%.0f%%", 100*r.Spread), figure(r.FloorNs), ratio(r.Ratio), gbps(r.Gbps), allocs(r.Allocs)})
 	}
-	t.Render()
-	fmt.Fprintln(w, "ns/segment: median of the blocks of a row, each being the lower quartile of its samples; spread: half the distance")
-	fmt.Fprintln(w, "between the blocks' quartiles. One core: both ends together; two cores: from one segment's arrival to the next.")
+	return t
 }
+
+const legend = `ns/segment: median of the blocks of a row, each being the lower quartile of its samples; spread: half the distance
+between the blocks' quartiles. One core: both ends together; two cores: from one segment's arrival to the next.
+`
 
 func whole(n int) string {
 	if n == 0 {
