@@ -108,7 +108,7 @@ func TestA2Closed(t *testing.T) {
 	r.after(200 * time.Millisecond)
 	f.out("A", 1, 1, stream(1))
 	f.in("A", 1, 2, win(0)) // the probe's byte was taken
-	r.after(200 * time.Millisecond)
+	r.after(400 * time.Millisecond)
 	f.out("A", 2, 1, stream(1))
 	f.in("A", 1, 2, win(300))
 	f.out("A", 2, 1, stream(300))

@@ -61,7 +61,7 @@ func (s *Stack) connect(lport uint16, raddr uint32, rport uint16, o Options, str
 		s.awaiting[hop] = append(s.awaiting[hop], c.ID)
 	}
 	s.touch(c)
-	c.Publish(s.now) // the application looks at the state as soon as it has the connection, and that may be before the turn ends
+	c.Publish(&s.cfg.TCP, s.now) // the application looks at the state as soon as it has the connection, and that may be before the turn ends
 	return c, 0
 }
 

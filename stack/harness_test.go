@@ -65,10 +65,10 @@ func newRig(t testing.TB, change ...func(*setup)) *rig {
 	t.Helper()
 	u := setup{
 		Config: stack.Config{
-			MAC: ourMAC, Addr: netip.MustParsePrefix("10.0.0.1/24"), Seed: 1, RxBuffers: 2048,
+			MAC: ourMAC, Addr: netip.MustParsePrefix("10.0.0.1/24"), Seed: 1, RxBuffers: 768,
 			Neighbours: map[netip.Addr]wire.MAC{netip.MustParseAddr("10.0.0.2"): peerMAC},
 		},
-		link: link.Config{A: link.Port{Buffers: 2048, TxBuffers: 2048}},
+		link: link.Config{A: link.Port{Buffers: 768, TxBuffers: 512}},
 	}
 	for _, f := range change {
 		f(&u)
@@ -134,12 +134,17 @@ func (r *rig) inject(frame []byte) {
 // advance lets time pass, and the stack work meanwhile.
 func (r *rig) advance(d time.Duration) { r.advanceUntil(d, func() bool { return false }) }
 
-// grain is how often the stack takes a turn while time passes.
+// grain is how late a timer of the stack may be.
 const grain = time.Millisecond
 
+// advanceUntil goes from one of the stack's deadlines to the next.
 func (r *rig) advanceUntil(d time.Duration, stop func() bool) {
 	for end := r.link.Now() + d; r.link.Now() < end; {
-		r.link.Advance(min(grain, end-r.link.Now()))
+		step := end - r.link.Now()
+		if at, ok := r.Deadline(); ok {
+			step = min(step, max(at-r.Now(), time.Microsecond))
+		}
+		r.link.Advance(step)
 		r.run()
 		if stop() {
 			return
@@ -157,7 +162,7 @@ func (r *rig) after(d time.Duration) {
 	switch took := r.link.Now() - start; {
 	case len(r.got) == 0:
 		r.Fatalf("nothing was sent within %v", d+2*grain)
-	case took < d:
+	case took < d-grain: // the one before may have been late
 		r.Fatalf("sent after %v already, want %v: %s", took, d, r.show(r.got[0].frame))
 	}
 }

@@ -202,3 +202,6 @@ func (f *flood) pump() (busy bool) {
 	}
 	return busy
 }
+
+// linkOfMillisecond is a wire with a delay of one.
+var linkOfMillisecond = link.Config{AB: link.Path{Delay: time.Millisecond}, BA: link.Path{Delay: time.Millisecond}}

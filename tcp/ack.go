@@ -15,28 +15,16 @@ func (c *Conn) inputAck(p *Params, now int64, s *Segment) Verdict {
 			return Bad
 		}
 		return Done // an old duplicate: its text may be new, its window is not
-	} else if s.Len == 0 {
-		c.repeated(p, now)
 	}
 	c.updateWindow(s)
 	return Done
-}
-
-// repeated is a pure ACK that acknowledges nothing new. After a resend that is acknowledged in full it comes of a
-// resent segment that the peer had already: the timer ran out too early. The resent segment shows the round trip then,
-// without the doubt that Karn's algorithm is about, and the RTO grows to what it should have been. Without it a path
-// that has become slower than the RTO would see each segment sent twice, and give no sample ever.
-func (c *Conn) repeated(p *Params, now int64) {
-	if c.resentAt != 0 && c.flags&rtxOn == 0 {
-		c.sample(p, now-c.resentAt)
-	}
 }
 
 // advance moves SND.UNA up to ack and does what follows from it.
 func (c *Conn) advance(p *Params, now int64, ack Seq) {
 	c.sndUna = ack
 	c.pend |= PendAcked | PendWrite | pendPublish | PendTimer
-	c.retries, c.failSince, c.backoff = 0, 0, 0
+	c.retries, c.failSince = 0, 0
 	if c.timedAt != 0 && c.timed.Less(ack) {
 		c.sample(p, now-c.timedAt)
 	}
@@ -51,7 +39,7 @@ func (c *Conn) advance(p *Params, now int64, ack Seq) {
 		}
 	}
 	if nxt := c.sndNxt(); ack == nxt {
-		c.rtoAt = 0
+		c.rtoAt, c.timedAt = 0, 0
 	} else {
 		c.rtoAt = now + c.interval(p)
 		// What the application sends next is timed from now, so that a sample may be too long, by the time between two
@@ -110,10 +98,16 @@ func (c *Conn) setWindow(seq, ack Seq, wnd uint32) {
 	if c.flags&rtxOn != 0 {
 		c.pend |= PendRtx
 	}
-	if opened && c.state.Synchronized() && c.outstanding() > 0 {
-		// What waited behind the closed window goes out now; the persist timer's backoff ends.
-		c.retries, c.backoff, c.rtoAt = 0, 0, 0
-		c.startRtx()
+	if !opened || !c.state.Synchronized() {
+		return
+	}
+	c.backoff = 0 // the persist timer's backoff ends
+	if c.flags&orphan == 0 {
+		c.retries = 0
+	}
+	if c.outstanding() > 0 {
+		c.rtoAt = 0
+		c.startRtx() // what waited behind the closed window goes out now
 	}
 }
 

@@ -112,9 +112,9 @@ type Conn struct {
 	Rport    uint16
 	Linked   uint8 // the stack's marks: in the table, in this burst's list
 	KeepCnt  uint8
-	backoff  uint8 // how often the RTO is doubled
+	backoff  uint8 // timeouts since the last sample, or since the window was closed
 	KeepMax  uint8 // TCP_KEEPCNT: probes without an answer that end the connection; 0: keepProbes
-	resentAt int64 // when the timer last made us resend; 0: since then a round trip was timed
+	_        [8]byte
 	KeepGap  int64 // TCP_KEEPINTVL: ns between probes; 0: by KeepIdle
 	KeepIdle int64 // SO_KEEPALIVE, TCP_KEEPIDLE: ns of silence before a probe; 0: off
 	heardAt  int64 // when the peer was last heard (kept only with KeepIdle)

@@ -27,9 +27,6 @@ func (c *Conn) Input(p *Params, now int64, s *Segment) Verdict {
 			}
 		}
 		if s.Len == 0 {
-			if s.Ack == c.sndUna && c.resentAt != 0 {
-				c.repeated(p, now)
-			}
 			return Done
 		}
 		return c.inputText(s)

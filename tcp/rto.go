@@ -14,15 +14,30 @@ func (c *Conn) sample(p *Params, r int64) {
 		c.srtt += (r - c.srtt) / 8
 	}
 	c.rto = min(max(c.srtt+max(4*c.rttvar, 1), p.MinRTO), p.MaxRTO)
-	c.timedAt, c.resentAt = 0, 0
+	c.timedAt, c.backoff = 0, 0
 }
 
-// interval is how long the timer runs: the RTO, doubled for each time that it has expired without progress.
+// interval is how long the timer runs: the RTO, doubled for each time that it has expired without progress (RFC 6298
+// 5.5), or that a closed window was probed.
+//
+// What is sent after a resend has the doubled time, too, until it gives a sample: a path that has become slower than the
+// RTO would see each segment sent twice otherwise, and give no sample ever (Karn and Partridge, 1987). But not more than
+// the 3 s that RFC 6298 5.7 allows a connection without a sample to start with: after losses that were real, the first
+// segment may be lost as well. And what is resent does not have it: go-back-N needs a timeout for each loss among it.
 func (c *Conn) interval(p *Params) int64 {
-	if c.rto > p.MaxRTO>>c.backoff {
+	n := c.retries
+	switch {
+	case c.sndWnd == 0 && c.state.Synchronized():
+		n = c.backoff
+	case c.flags&rtxOn == 0:
+		for n < c.backoff && c.rto<<(n+1) <= 3*p.InitRTO {
+			n++
+		}
+	}
+	if c.rto > p.MaxRTO>>n {
 		return p.MaxRTO
 	}
-	return c.rto << c.backoff
+	return c.rto << n
 }
 
 // timeFrom starts to time a round trip with the segment that begins at seq, sent at now: the acknowledgement of more
@@ -130,11 +145,10 @@ func (c *Conn) timeout(p *Params, now int64) {
 		c.pend |= PendProbe
 	default:
 		c.startRtx()
-		c.resentAt = now
 	}
 }
 
-// maxBackoff keeps the shift of interval within reason: 2^31 times the RTO is above every cap.
+// maxBackoff keeps the shift of interval within reason.
 const maxBackoff = 31
 
 // Keep-alive (RFC 9293 3.8.4): after KeepIdle of silence a probe, the same again if that is short, and further probes
