@@ -198,7 +198,14 @@ func (t *suite) goTest(j job, when []string, args ...string) error {
 	return nil
 }
 
-func (t *suite) plain() error { return t.goTest(job{}, t.conditions(), "./...") }
+func (t *suite) plain() error {
+	for _, dir := range t.d.modules() {
+		if err := t.goTest(job{dir: dir}, t.conditions(), "./..."); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 func (t *suite) noCgo() error {
 	return t.goTest(job{env: []string{"CGO_ENABLED=0"}}, t.conditions(whenNoCgo), t.pure()...)
