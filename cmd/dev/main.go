@@ -57,6 +57,10 @@ func report(w io.Writer, err error) int {
 	if err == nil {
 		return 0
 	}
+	var said exitError
+	if errors.As(err, &said) {
+		return int(said)
+	}
 	fmt.Fprintln(w, "dev:", err)
 	var usage usageError
 	if errors.As(err, &usage) {
