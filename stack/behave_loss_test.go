@@ -146,7 +146,9 @@ func TestL4(t *testing.T) {
 		r.after(wait)
 		f.out("S", 0, 0, win(65535), mss(1460), scale(5))
 	}
-	r.silence(59 * time.Second) // MaxRTO is 60 s
+	r.after(60 * time.Second) // MaxRTO
+	f.out("S", 0, 0)
+	r.silence(59 * time.Second) // more than 3 minutes in all (RFC 9293 3.8.3, MUST-23)
 	f.state(tcp.SynSent)
 	r.silence(time.Second + 2*grain)
 	f.outcome(syscall.ETIMEDOUT)

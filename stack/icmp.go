@@ -52,8 +52,8 @@ func (s *Stack) echo(b []byte, h *wire.IPv4, msg []byte) {
 }
 
 // inputUnreachable tells a connecting socket, or a connected UDP socket, that the other end cannot be reached. An
-// established connection ignores it: it is not proof (RFC 1122 4.2.3.9, RFC 5927 4). The quoted sequence number must
-// be one that is under way.
+// established connection goes on: it is not proof (RFC 1122 4.2.3.9, RFC 5927 4). The quoted sequence number must be
+// one that is under way.
 func (s *Stack) inputUnreachable(code uint8, q *wire.Quote) {
 	if q.Src != s.addr {
 		s.drop(wire.ICMPQuote)
@@ -77,9 +77,14 @@ func (s *Stack) inputUnreachable(code uint8, q *wire.Quote) {
 		s.drop(wire.ICMPQuote)
 		return
 	}
-	if c := s.conns.at(id); why != tcp.NoReason && c.State() == tcp.SynSent && c.SynSeq(tcp.Seq(q.Seq)) {
+	c, seq := s.conns.at(id), tcp.Seq(q.Seq)
+	switch {
+	case why == tcp.NoReason:
+	case c.State() == tcp.SynSent && c.SynSeq(seq):
 		c.Die(why)
 		s.touch(c)
+	case !c.SoftError(seq, why):
+		s.drop(wire.ICMPQuote)
 	}
 }
 

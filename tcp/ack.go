@@ -48,6 +48,7 @@ func (c *Conn) advance(p *Params, now int64, ack Seq) {
 			c.timeFrom(nxt, now)
 		}
 	}
+	c.soft = NoReason
 	if c.fin.Load() != 0 && ack == Seq(c.finSeq.Load())+1 {
 		c.finAcked(p, now)
 	}

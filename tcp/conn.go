@@ -16,7 +16,10 @@ import (
 //   - all else of the protocol is the worker's, who publishes what the application needs in line 2.
 type Conn struct {
 	// Line 0: written by the worker while the connection is being opened, then read by both.
-	Hdr      [7]uint64 // the headers of a frame, 54 bytes and 2 of padding; word 0 changes if the peer's MAC does
+	//
+	// Of Hdr, word 0 changes if the peer's MAC does, and words 1 to 3 with SetService, while no other thread may write
+	// headers.
+	Hdr      [7]uint64 // the headers of a frame, 54 bytes and 2 of padding
 	SndMSS   uint16    // largest payload of a segment that we send
 	SndShift uint8     // Snd.Wind.Shift (RFC 7323 2.2): scale of the windows that the peer advertises
 	RcvShift uint8     // Rcv.Wind.Shift: scale of the windows that we advertise
@@ -79,6 +82,7 @@ type Conn struct {
 	retries    uint8 // retransmissions since the last progress
 	rcvMSS     uint16
 	challenges uint16 // challenge ACKs sent since challengeAt
+	soft       Reason // what ICMP last said of a segment that is not acknowledged; see SoftError
 
 	rtxNxt, rtxEnd Seq // go-back-N: next to resend, and SND.NXT when the resending began
 	rtxSeq         Seq // sequence number of the transmit ring's entry at rtxIdx
@@ -159,7 +163,8 @@ type Params struct {
 	MaxRTO        int64 // cap, of the persist timer too
 	TimeWait      int64 // 2 MSL
 	FinWait2      int64 // how long an orphan waits for the peer's FIN
-	SynRetries    uint8 // resends of a SYN or SYN-ACK before giving up
+	SynRetries    uint8 // resends of a SYN before giving up: together at least 3 minutes (RFC 9293 3.8.3, MUST-23)
+	SynAckRetries uint8 // resends of a SYN and ACK; fewer, as each half-open connection takes a place of the backlog
 	Retries       uint8 // resends of data before giving up (R2, RFC 9293 3.8.3)
 	OrphanRetries uint8 // the same once the application has closed
 }
@@ -168,7 +173,7 @@ type Params struct {
 func DefaultParams() Params {
 	const s = int64(1e9)
 	return Params{InitRTO: s, MinRTO: s / 5, MaxRTO: 60 * s, TimeWait: 60 * s, FinWait2: 60 * s,
-		SynRetries: 6, Retries: 15, OrphanRetries: 8}
+		SynRetries: 7, SynAckRetries: 6, Retries: 15, OrphanRetries: 8}
 }
 
 // status word: state, reason << 8, and these.

@@ -114,22 +114,21 @@ func (c *Conn) timeout(p *Params, now int64) {
 		c.failSince = now - c.interval(p) // what is missing was sent when the timer was started
 	}
 	probing := c.sndWnd == 0 && c.state.Synchronized()
-	limit := p.Retries
-	switch {
-	case c.state == SynSent || c.state == SynReceived:
-		limit = p.SynRetries
-	case c.flags&orphan != 0:
-		limit = p.OrphanRetries
-	}
-	// A peer that keeps its window closed but answers is alive (RFC 9293 3.8.6.1, MUST-35): answers reset retries.
-	if c.retries >= limit || (c.UserTimeout > 0 && now-c.failSince >= c.UserTimeout) {
+	// A peer that keeps its window closed but answers is alive (RFC 9293 3.8.6.1, MUST-37): answers reset retries.
+	if c.overdue(p, now) {
 		if c.state.Synchronized() {
 			c.pend |= PendRst
 		}
-		c.die(TimedOut)
+		if c.soft != NoReason {
+			c.die(c.soft) // says more than that the time is over
+		} else {
+			c.die(TimedOut)
+		}
 		return
 	}
-	c.retries++
+	if c.retries < 255 {
+		c.retries++
+	}
 	c.backoff = min(c.backoff+1, maxBackoff)
 	c.rtoAt = now + c.interval(p)
 	if end := c.failSince + c.UserTimeout; c.UserTimeout > 0 && end > now && end < c.rtoAt {
@@ -146,6 +145,39 @@ func (c *Conn) timeout(p *Params, now int64) {
 	default:
 		c.startRtx()
 	}
+}
+
+// overdue says whether to give up (R2, RFC 9293 3.8.3). The application's own limit takes the place of the number of
+// retransmissions, in both directions (MUST-21); but a connection that is being opened, or that nobody waits for, ends
+// after its number at the latest.
+func (c *Conn) overdue(p *Params, now int64) bool {
+	limit, byTime := p.Retries, false
+	switch {
+	case c.state == SynSent || c.state == SynReceived && c.flags&active != 0:
+		limit = p.SynRetries
+	case c.state == SynReceived:
+		limit = p.SynAckRetries
+	case c.flags&orphan != 0:
+		limit = p.OrphanRetries
+	default:
+		byTime = c.UserTimeout > 0
+	}
+	if c.UserTimeout > 0 && now-c.failSince >= c.UserTimeout {
+		return true
+	}
+	return !byTime && c.retries >= limit
+}
+
+// SoftError notes what ICMP says of the segment that begins at seq. It ends no connection, as it is no proof: neither
+// that the peer is gone for good (RFC 9293 3.9.2.2, MUST-56) nor that the network sent it (RFC 5927 4). But if nothing
+// is acknowledged until the end, it is the reason that the application gets. It returns false if no such segment is
+// under way.
+func (c *Conn) SoftError(seq Seq, r Reason) bool {
+	if !c.state.Synchronized() || !seq.InWindow(c.sndUna, c.outstanding()) {
+		return false
+	}
+	c.soft = r
+	return true
 }
 
 // maxBackoff keeps the shift of interval within reason.

@@ -196,7 +196,7 @@ func (d *source) params(worst link.Path) tcp.Params {
 		p.FinWait2 = pick(d, p.FinWait2, int64(time.Second))
 	}
 	if bad := worst.Loss + worst.Corrupt + worst.Reorder; bad > 0.01 {
-		p.SynRetries, p.Retries, p.OrphanRetries = 20, 30, 30
+		p.SynRetries, p.SynAckRetries, p.Retries, p.OrphanRetries = 20, 20, 30, 30
 	}
 	if rtt := int64(2 * worst.Delay); p.MaxRTO < 4*rtt {
 		p.MaxRTO = 60e9
