@@ -37,7 +37,7 @@ func (s *Stack) tickNeighbours() {
 	if s.now >= s.neighAt {
 		s.neighAt = s.now + every
 		s.neigh.tick(s.now, &s.news)
-		s.takeNews()
+		s.takeNews() // and what moved too soon after others
 	}
 }
 
@@ -47,9 +47,10 @@ func (s *Stack) takeNews() {
 	for _, k := range n.known {
 		s.reachable(k.ip, k.mac)
 		if k.old != k.mac && k.old != (wire.MAC{}) {
-			s.moved(k.ip, k.mac)
+			s.moved.any = true
 		}
 	}
+	s.followMoves()
 	for i := range n.arp {
 		f, ok := s.take()
 		if !ok {
@@ -78,13 +79,35 @@ func (s *Stack) takeNews() {
 	n.reset()
 }
 
-// moved brings the header templates of all connections by this next hop up to date. It is rare, so all are looked at.
-func (s *Stack) moved(ip uint32, mac MAC) {
+// moves says whether neighbours' MACs have changed since the connections' header templates were last brought up to date.
+type moves struct {
+	any bool
+	at  int64 // not before then
+}
+
+// moveCost is the least time between two looks at all connections, per connection, in ns: a hundred times what one takes.
+const moveCost = 1000
+
+// followMoves brings the header templates of all connections up to date with the neighbours. It is rare that one moves,
+// so all are looked at; and lest somebody who claims another MAC with each packet keep the worker busy with it, that
+// takes a hundredth of its time at the most.
+func (s *Stack) followMoves() {
+	if !s.moved.any || s.now < s.moved.at {
+		return
+	}
+	var hop uint32 // the last one looked up: many connections have it in common
+	var mac MAC
+	var ok bool
 	s.conns.each(func(c *tcp.Conn) {
-		if c.NextHop == ip {
+		if c.NextHop != hop {
+			hop = c.NextHop
+			mac, ok = s.neigh.known(hop)
+		}
+		if ok {
 			setMAC(c, mac)
 		}
 	})
+	s.moved = moves{at: s.now + moveCost*int64(s.conns.used)}
 }
 
 // hop is the neighbour by which an address is reached; 0: there is none.

@@ -22,6 +22,9 @@ func (s *Stack) Deadline() (at time.Duration, ok bool) {
 	if t, any := s.neigh.deadline(); any {
 		soonest(max(t, s.neighAt))
 	}
+	if s.moved.any {
+		soonest(max(s.moved.at, s.neighAt))
+	}
 	return at, ok
 }
 

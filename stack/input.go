@@ -142,10 +142,13 @@ func (s *Stack) frame(f *dpdk.Frame) (kept bool) {
 	if h.Dst() != s.addr && !s.net.IsBroadcast(h.Dst()) {
 		return s.drop(wire.IPDest)
 	}
+	if h.Dst() == s.addr && dst.Group() {
+		return s.drop(wire.IPDest) // to one host, but sent to all (RFC 1122 3.3.6)
+	}
 	l4 := b[ethLen+ipLen : ethLen+h.Len()]
 	if h.Proto() == wire.ProtoTCP {
-		if h.Dst() != s.addr || dst.Group() {
-			return s.drop(wire.IPDest) // TCP is unicast, below as well (RFC 1122 4.2.3.10)
+		if h.Dst() != s.addr {
+			return s.drop(wire.IPDest) // TCP is unicast (RFC 1122 4.2.3.10)
 		}
 		return s.inputTCP(f, b, h, l4)
 	}

@@ -184,6 +184,13 @@ func (n *neighbours) resolve(ip uint32, now int64, out *neighOut) (mac wire.MAC,
 	return mac, i, neighWait
 }
 
+// known is the MAC of a neighbour, if it is known. It asks for nothing.
+func (n *neighbours) known(ip uint32) (mac wire.MAC, ok bool) {
+	e := &n.entry[n.index[ip]]
+	ok = e.state == neighKnown || e.state == neighProbing || e.state == neighStatic
+	return e.mac, ok
+}
+
 // hold keeps a frame until the MAC of ip is known, when it comes out in out.send, or until ip has failed, when it
 // comes out in out.drop. It is called after resolve said neighWait. When it returns false there is no room: the frame
 // stays the caller's.

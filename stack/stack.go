@@ -36,7 +36,8 @@ type Stack struct {
 	udpPorts *ports
 	neigh    *neighbours
 	news     neighOut
-	neighAt  int64               // when the neighbours' timers are looked at next
+	neighAt  int64 // when the neighbours' timers are looked at next
+	moved    moves
 	awaiting map[uint32][]uint32 // connections whose SYN waits for a next hop
 	flow     flow                // what the frames of the last segment's connection have in common
 	lastKey  key                 // the connection of the last segment: bursts come in runs
@@ -53,6 +54,7 @@ type Stack struct {
 	udps      udpTable
 	icmpAt    int64 // ICMP errors are counted from here
 	icmpSent  int
+	rng       uint64
 
 	count Counters // the worker's counters
 	turns turnState
@@ -167,3 +169,9 @@ func (s *Stack) Stop() {
 
 // Now is the worker's time, as of its last turn. Worker only.
 func (s *Stack) Now() time.Duration { return time.Duration(s.now) }
+
+// rand is a number that need not be hard to guess twice: SipHash of a counter, under the stack's secret. Worker only.
+func (s *Stack) rand() uint64 {
+	s.rng++
+	return siphash(s.sec[2], s.sec[3], s.rng, 0)
+}
