@@ -68,6 +68,8 @@ func (h *Host) SetSockOptInt(fd, level, name, value int) error {
 		err = h.setSocketOpt(s, name, value)
 	case level == unix.IPPROTO_TCP && !s.is(kindUDP):
 		err = h.setTCPOpt(s, name, value)
+	case level == unix.IPPROTO_IP:
+		err = h.setIPOpt(s, name, value)
 	}
 	if l := s.lis.Load(); l != nil && err == nil {
 		h.st.SetOptions(l, s.opts)
@@ -193,6 +195,8 @@ func (h *Host) GetSockOptInt(fd, level, name int) (int, error) {
 		if !s.is(kindUDP) {
 			return h.tcpOpt(s, name)
 		}
+	case unix.IPPROTO_IP:
+		return ipOpt(s.opts.Service, name)
 	}
 	return 0, unix.ENOPROTOOPT
 }

@@ -52,15 +52,15 @@ func fold16(s uint64) uint64 {
 
 // template fills c.Hdr. What differs from frame to frame is left 0; the two checksum fields hold the folded sums of
 // what does not differ: of the IPv4 header, and of the pseudo-header without its length.
-func (s *Stack) template(c *tcp.Conn, dst MAC) {
+func (s *Stack) template(c *tcp.Conn, ip Service, dst MAC) {
 	var b [8 * len(c.Hdr)]byte
 	copy(b[0:], dst[:])
 	copy(b[6:], s.mac[:])
 	binary.BigEndian.PutUint16(b[12:], 0x0800)
-	b[14] = 0x45
+	b[14], b[15] = 0x45, ip.TOS
 	// The identification stays 0: the datagram is atomic, DF is set (RFC 6864 4.1).
 	binary.BigEndian.PutUint16(b[20:], 0x4000)
-	b[22], b[23] = wire.TTL, wire.ProtoTCP
+	b[22], b[23] = ip.ttl(), wire.ProtoTCP
 	binary.BigEndian.PutUint32(b[26:], c.Laddr)
 	binary.BigEndian.PutUint32(b[30:], c.Raddr)
 	binary.BigEndian.PutUint16(b[34:], c.Lport)
@@ -75,11 +75,14 @@ func (s *Stack) template(c *tcp.Conn, dst MAC) {
 
 // setMAC changes the destination of a template that both threads may be reading: word 0 holds all of it.
 func setMAC(c *tcp.Conn, dst MAC) {
-	w := atomic.LoadUint64(&c.Hdr[0]) &^ (1<<48 - 1)
+	old := atomic.LoadUint64(&c.Hdr[0])
+	w := old &^ (1<<48 - 1)
 	for i, b := range dst {
 		w |= uint64(b) << (8 * i)
 	}
-	atomic.StoreUint64(&c.Hdr[0], w)
+	if w != old { // or the line would be taken from the application's core for nothing
+		atomic.StoreUint64(&c.Hdr[0], w)
+	}
 }
 
 // headers writes the headers of one segment: n bytes of TCP options and payload, whose sum is sum (mode sumSoft only).

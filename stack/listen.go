@@ -16,10 +16,11 @@ type Options struct {
 	MaxTxSeg       int // largest segment sent (SO_NDPIP_MAX_TX_SEG)
 	WinScale       int // 1 + the scale to offer; 0: from RcvBuf
 	ReuseAddr      bool
-	KeepIdle       int64 // ns; 0: off
-	KeepGap        int64 // ns between probes; 0: from KeepIdle
-	KeepMax        uint8 // probes before giving up; 0: 9
-	UserTimeout    int64 // ns; 0: off
+	Service
+	KeepIdle    int64 // ns; 0: off
+	KeepGap     int64 // ns between probes; 0: from KeepIdle
+	KeepMax     uint8 // probes before giving up; 0: 9
+	UserTimeout int64 // ns; 0: off
 }
 
 // Listener is a socket in LISTEN. Accept ring, Watch, Ready and Stream are shared with the application as a
@@ -200,7 +201,7 @@ func (s *Stack) join(c *tcp.Conn, o *Options, mac MAC) {
 	s.table.put(key{c.Laddr, c.Raddr, c.Lport, c.Rport}, c.ID)
 	c.Linked |= inTable
 	c.NextHop = s.hop(c.Raddr)
-	s.template(c, mac)
+	s.template(c, o.Service, mac)
 }
 
 // opened hands a connection that has come up, or failed to, to who waits for it.

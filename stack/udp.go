@@ -82,6 +82,7 @@ func (s *Stack) OpenUDP(addr uint32, port uint16, o Options) (u *udp.Sock, e sys
 		}
 		u = udp.New(limit, int(pow2(uint32(limit/tcp.RingPerBytes), 64, uint32(s.cfg.MaxRing))))
 		u.Laddr, u.Lport, u.Reuse = addr, port, o.ReuseAddr
+		s.SetUDPService(u, o.Service)
 		k := listenKey(addr, port)
 		s.udps[k] = append(s.udps[k], u)
 	})
@@ -170,6 +171,9 @@ func (s *Stack) datagramHeaders(f *dpdk.Frame, u *udp.Sock, size int, addr uint3
 	n := udpLen + size
 	wire.PutEthernet(b, MAC{}, s.mac, wire.TypeIPv4)
 	wire.PutIPv4(b[ethLen:], s.addr, addr, wire.ProtoUDP, ipLen+n, 0)
+	if v := service(u); v != (Service{}) {
+		wire.SetService(b[ethLen:], v.TOS, v.ttl())
+	}
 	t := b[ethLen+ipLen:]
 	f.Len, f.Flags = uint32(len(b)), 0
 	pseudo := wire.PseudoHeader(s.addr, addr, wire.ProtoUDP, n)

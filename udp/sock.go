@@ -23,7 +23,9 @@ type Sock struct {
 	// application swaps it for 0.
 	Err   atomic.Uint32
 	Watch atomic.Uint32 // events that the application waits for
-	Ready atomic.Uint32 // 1: in the ready list already
+	// Service is the type of service, << 8, and the time to live (0: the default) of what is sent.
+	Service atomic.Uint32
+	Ready   atomic.Uint32 // 1: in the ready list already
 
 	Dropped atomic.Uint64 // datagrams that found the queue full; written by the worker
 	bytes   atomic.Int64  // payload in the queue

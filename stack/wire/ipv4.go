@@ -87,6 +87,14 @@ func PutIPv4(b []byte, src, dst uint32, proto uint8, length int, id uint16) int 
 	return IPv4Len
 }
 
+// SetService changes the type of service and the time to live of a header that PutIPv4 has written.
+func SetService(b []byte, tos, ttl uint8) {
+	h := (*IPv4)(b)
+	h[1], h[8] = tos, ttl
+	be.PutUint16(h[10:], 0)
+	be.PutUint16(h[10:], ^Fold(headerSum(h)))
+}
+
 // headerSum is Sum(h[:], 0).
 func headerSum(h *IPv4) uint64 {
 	s, c := bits.Add64(binary.LittleEndian.Uint64(h[0:]), binary.LittleEndian.Uint64(h[8:]), 0)
