@@ -26,7 +26,6 @@ type dpdkPort struct {
 	device string // that Config.Wire named
 	own    bool   // and that goes with the host
 	inEAL  bool   // counted among the users of the EAL
-	keep   bool   // Config.KeepEAL
 	mbufs  int
 	worker *dpdk.Lane
 	app    *dpdk.Lane

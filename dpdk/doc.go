@@ -11,7 +11,7 @@ From the application's side to the wire:
 	shim.c            that call: free, send, stock up, receive; the only code that touches mbufs
 	gate.c            what keeps a burst and a port's stopping apart, and net_memif's interrupt work
 	port.go           a port: configure, start, stop, close; portinfo.go: what it is, can do and has counted
-	mempool.go        packet pools
+	mempool.go        packet pools; last in, first out, so that few buffers are in play and stay in the caches
 	vdev.go           ports made while the program runs: net_ring pairs, and hot plug
 	eal.go, lcore.go  the process: start DPDK, clean up, make a thread an lcore
 	args.go, wire.go  the EAL's arguments, from a few words; no DPDK, no cgo
@@ -67,12 +67,12 @@ retains; a sender that writes into it before the receiver has let go changes wha
 
 The driver unmaps the shared rings on DPDK's interrupt thread as soon as the peer's socket closes, whatever the polling
 threads are doing: a thread in the middle of a burst then dies of SIGSEGV. Without what follows, a survivor that shares
-its CPU with the interrupt thread died about once in ten kills.
+its CPU with the interrupt thread died about once in ten kills (if it does not yield).
 
 So the interrupt thread is kept from its work while a burst is under way (gate.c). This package registers an interrupt
 of its own and stays in its callback, where it polls the interrupt thread's epoll descriptor; when something is due it
 shuts the gate before the port's bursts, waits until none is under way, and returns. A burst pays a store and a load for
-it, no fence: membarrier(2) orders them from the rare side. 150 kills under load, half of them on a shared CPU, left every
+it, no fence: membarrier(2) orders them from the rare side. 150 kills under load, most of them on a shared CPU, left every
 survivor alive, and the peer's disappearance is seen as Port.LinkUp going false. A server then accepts the next client;
 a client connects again by Stop and Start.
 

@@ -4,19 +4,24 @@ package dpdk
 
 import (
 	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 )
 
+// threadTime is how long the calling thread has had a CPU, in nanoseconds.
+func threadTime() int64 {
+	var r syscall.Rusage
+	_ = syscall.Getrusage(1, &r) // RUSAGE_THREAD
+	return r.Utime.Nano() + r.Stime.Nano()
+}
+
 // cpuTime adds the calling thread's own time to a benchmark, for machines that are busy with other things too.
 func cpuTime(b *testing.B) (done func()) {
-	now := func() int64 {
-		var r syscall.Rusage
-		_ = syscall.Getrusage(1, &r) // RUSAGE_THREAD
-		return r.Utime.Nano() + r.Stime.Nano()
-	}
-	start := now()
-	return func() { b.ReportMetric(float64(now()-start)/float64(b.N), "cpu-ns/op") }
+	start := threadTime()
+	return func() { b.ReportMetric(float64(threadTime()-start)/float64(b.N), "cpu-ns/op") }
 }
 
 // BenchmarkCall is what one exchange costs that does nothing.
@@ -120,4 +125,57 @@ func BenchmarkHeld(b *testing.B) {
 		}
 	}
 	rx.Exchange(OpFree)
+}
+
+// BenchmarkTwoThreads has one thread take, fill and send buffers of 1460 bytes, and another receive, copy out and free
+// them: all buffers go from one lcore to the other and come back through the pool. cpu-ns is of both together.
+func BenchmarkTwoThreads(b *testing.B) {
+	pool := newPool(b, 8191)
+	ia, ib := ringPorts(b, 512)
+	tx := newLane(b, openPort(b, ia, PortConf{RxPool: pool}), 0, 0, pool)
+	rx := newLane(b, openPort(b, ib, PortConf{RxPool: pool}), 0, 0, nil)
+	var wg sync.WaitGroup
+	var cpu atomic.Int64
+	buf, sent := make([]byte, 1460), 0
+	wg.Go(func() {
+		runtime.LockOSThread()
+		defer func(start int64) { cpu.Add(threadTime() - start) }(threadTime())
+		lcoreLoop(b, func() bool {
+			tx.Exchange(OpStock)
+			for range min(32, tx.TxRoom(), b.N-sent) {
+				f, ok := tx.Take()
+				if !ok {
+					break
+				}
+				f.Len = uint32(copy(f.Bytes(), buf))
+				tx.Queue(f)
+				sent++
+			}
+			tx.Exchange(OpTx)
+			if tx.NTx > 0 {
+				tx.Exchange(OpYield)
+			}
+			return sent < b.N || tx.NTx > 0
+		})
+	})
+	dst, got := make([]byte, 1460), 0
+	wg.Go(func() {
+		runtime.LockOSThread()
+		defer func(start int64) { cpu.Add(threadTime() - start) }(threadTime())
+		lcoreLoop(b, func() bool {
+			rx.Exchange(OpFree | OpRx)
+			if rx.NRx == 0 {
+				rx.Exchange(OpYield)
+			}
+			for i := range rx.NRx {
+				copy(dst, rx.Rx[i].Bytes())
+				rx.Release(rx.Rx[i].Handle)
+			}
+			got += int(rx.NRx)
+			return got < b.N
+		})
+		rx.Exchange(OpFree)
+	})
+	wg.Wait()
+	b.ReportMetric(float64(cpu.Load())/float64(b.N), "cpu-ns/op")
 }

@@ -151,7 +151,7 @@ func TestStopUnderLoad(t *testing.T) {
 }
 
 // lcoreLoop runs f on an lcore of its own until it returns false.
-func lcoreLoop(t *testing.T, f func() bool) {
+func lcoreLoop(t testing.TB, f func() bool) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if _, err := RegisterLcore(-1); err != nil {

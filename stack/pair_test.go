@@ -140,16 +140,15 @@ func (p *pair) open(port uint16) (ca, cb *tcp.Conn) {
 
 // flood is one direction of a connection under load: an application that writes, and one that reads and compares.
 type flood struct {
-	p          *pair
-	from, to   *side
-	src, dst   *tcp.Conn
-	total      int // bytes to be sent
-	sent, got  int
-	shut, eof  bool
-	paused     bool // the reader does not read
-	chunk      int  // bytes of a write, at most
-	buf        []byte
-	unreliable bool // the end of the connection need not be orderly
+	p         *pair
+	from, to  *side
+	src, dst  *tcp.Conn
+	total     int // bytes to be sent
+	sent, got int
+	shut, eof bool
+	paused    bool // the reader does not read
+	chunk     int  // bytes of a write, at most
+	buf       []byte
 }
 
 // blockLen is the length of the pattern: no multiple of any segment.

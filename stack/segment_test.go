@@ -22,7 +22,6 @@ type flow struct {
 	rip          uint32 // the peer's address
 	rmac         wire.MAC
 	iss, irs     uint32 // initial sequence numbers of the stack, of the peer
-	shift        int    // by which the peer shifts its windows, once the connection is open
 	wnd          int    // the window of its segments
 	snd, rcv     int    // next sequence number of the stack, of the peer: kept by what opens and by the states' set-up
 }

@@ -54,7 +54,6 @@ type Stack struct {
 	udps      udpTable
 	icmpAt    int64 // ICMP errors are counted from here
 	icmpSent  int
-	rng       uint64
 
 	count Counters // the worker's counters
 	turns turnState
@@ -169,9 +168,3 @@ func (s *Stack) Stop() {
 
 // Now is the worker's time, as of its last turn. Worker only.
 func (s *Stack) Now() time.Duration { return time.Duration(s.now) }
-
-// rand is a number that need not be hard to guess twice: SipHash of a counter, under the stack's secret. Worker only.
-func (s *Stack) rand() uint64 {
-	s.rng++
-	return siphash(s.sec[2], s.sec[3], s.rng, 0)
-}
