@@ -93,8 +93,8 @@ func (r *rig) finish() {
 	if n := r.link.A.InUse(); n != 0 {
 		r.Errorf("%d buffers were not given back; %+v", n, r.Counters())
 	}
-	if n := r.Counters().Connections; n != 0 {
-		r.Errorf("%d connections were not released", n)
+	if u := r.Usage(); u != (stack.Usage{}) {
+		r.Errorf("left: %+v", u)
 	}
 }
 

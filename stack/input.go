@@ -69,7 +69,7 @@ func (s *Stack) next(f *dpdk.Frame) (kept bool) {
 	seq := tcp.Seq(bits.ReverseBytes32(uint32(w[4]>>48) | uint32(w5)<<16))
 	ack := tcp.Seq(bits.ReverseBytes32(uint32(w5 >> 16)))
 	wnd := bits.ReverseBytes16(*(*uint16)(dpdk.Pointer(f.Addr + 48)))
-	if s.room <= 0 || !c.Next(seq, ack, wnd, n-ipLen-tcpLen, uintptr(f.Handle), f.Addr+hdrLen) {
+	if s.room <= s.tight || !c.Next(seq, ack, wnd, n-ipLen-tcpLen, uintptr(f.Handle), f.Addr+hdrLen) {
 		b := f.Bytes()
 		l4 := b[ethLen+ipLen : ethLen+n]
 		s.count.RxBytes += uint64(f.Len)
@@ -104,10 +104,13 @@ func (s *Stack) hold() {
 	s.room--
 }
 
-// measureRoom begins a turn's count.
+// measureRoom begins a turn's count. When half of the room is used, no connection may hold more than there is left:
+// those whose applications are slow leave some for the others (Choudhury and Hahne, dynamic thresholds).
 func (s *Stack) measureRoom() {
-	if s.room = math.MaxInt; s.cfg.RxBuffers > 0 {
-		s.room = s.cfg.RxBuffers*3/4 - int(s.rxHeld-s.app.consumed.Load())
+	s.room = math.MaxInt
+	if s.cfg.RxBuffers > 0 {
+		limit := s.cfg.RxBuffers * 3 / 4
+		s.room, s.tight = limit-int(s.rxHeld-s.app.consumed.Load()), limit/2
 	}
 }
 
@@ -233,11 +236,15 @@ func (s *Stack) read(f *dpdk.Frame, t *wire.TCP, n, off int) {
 // feed gives the segment to its connection.
 func (s *Stack) feed(f *dpdk.Frame, b []byte, h *wire.IPv4, l4 []byte, k key, c *tcp.Conn) (kept bool) {
 	seg := &s.seg
-	if seg.Len > 0 && s.room <= 0 {
-		s.count.Drop[DropNoBuffer]++
-		seg.Len = 0 // the rest of the segment still counts; the peer sends the text again
-		seg.Flags &^= tcp.FIN
-		c.Want(tcp.PendAck)
+	if seg.Len > 0 {
+		if s.room <= s.tight && int(c.RxHeld()) >= s.room {
+			s.count.Drop[DropNoBuffer]++
+			seg.Len = 0 // the rest of the segment still counts; the peer sends the text again
+			seg.Flags &^= tcp.FIN
+			c.Squeeze()
+		} else {
+			c.Ease()
+		}
 	}
 	if c.KeepIdle != 0 {
 		c.Heard(s.now)

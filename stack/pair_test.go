@@ -204,3 +204,6 @@ func (f *flood) pump() (busy bool) {
 
 // linkOfMillisecond is a wire with a delay of one.
 var linkOfMillisecond = link.Config{AB: link.Path{Delay: time.Millisecond}, BA: link.Path{Delay: time.Millisecond}}
+
+// netip16 is the stack's address in a larger network.
+var netip16 = netip.MustParsePrefix("10.0.0.1/16")

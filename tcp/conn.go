@@ -128,13 +128,14 @@ type Conn struct {
 type flagBits uint8
 
 const (
-	rtxOn   flagBits = 1 << iota // resending from rtxNxt to rtxEnd
-	finRcvd                      // the peer's FIN was taken: end of stream
-	orphan                       // the application has closed: nobody reads, nobody asks for the state
-	active                       // opened by connect
-	noScale                      // the peer did not offer window scaling
-	wasUp                        // has been in ESTABLISHED
-	copied                       // copies were sent of what lies before rtxEnd; see Copied
+	rtxOn    flagBits = 1 << iota // resending from rtxNxt to rtxEnd
+	finRcvd                       // the peer's FIN was taken: end of stream
+	orphan                        // the application has closed: nobody reads, nobody asks for the state
+	active                        // opened by connect
+	noScale                       // the peer did not offer window scaling
+	wasUp                         // has been in ESTABLISHED
+	copied                        // copies were sent of what lies before rtxEnd; see Copied
+	squeezed                      // the stack is short of buffers: the peer sees a closed window
 )
 
 // Pend is a set of things to do for a connection once the burst is through.

@@ -60,7 +60,8 @@ func (c *Conn) Sent(p *Params, now int64) {
 	c.noteFin()
 	c.sendHeld()
 	c.startTimer(p, now)
-	if c.windowOpened() {
+	if c.windowOpened() || c.flags&squeezed != 0 {
+		c.flags &^= squeezed
 		c.pend |= PendAck
 	}
 }

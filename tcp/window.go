@@ -19,6 +19,9 @@ func (c *Conn) windowOpened() bool {
 // window gives the window field to advertise and moves the right edge. The edge never moves left (RFC 9293 3.8.6) but
 // for rounding, and moves right only by what is worth telling.
 func (c *Conn) window() uint16 {
+	if c.flags&squeezed != 0 {
+		return 0
+	}
 	edge := c.rcvAdv
 	if e := Seq(c.usr.Load()>>32) + Seq(c.RcvBuf); edge.Size(e) >= int32(min(uint32(c.rcvMSS), c.RcvBuf/2)) {
 		edge = e
@@ -32,6 +35,21 @@ func (c *Conn) window() uint16 {
 	}
 	return uint16(field)
 }
+
+// Squeeze closes the window although there is room in the connection's buffer: the stack has no buffer for more, and has
+// dropped what came. A peer that sees the window closed waits and asks; one that does not would give up in the end. This
+// moves the right edge to the left, which a sender must be ready for (RFC 9293 3.8.6). It ends when the application
+// reads, or something of the peer's is taken again.
+func (c *Conn) Squeeze() {
+	c.flags |= squeezed
+	c.pend |= PendAck
+}
+
+// Ease ends Squeeze.
+func (c *Conn) Ease() { c.flags &^= squeezed }
+
+// RxHeld is how many entries of the receive ring the application has not given back.
+func (c *Conn) RxHeld() uint32 { return c.rxNext - uint32(c.usr.Load()) }
 
 // SynWindow is the window of a SYN, which is never scaled (RFC 7323 2.2).
 func (c *Conn) SynWindow() uint16 { return uint16(min(c.RcvBuf, 65535)) }
