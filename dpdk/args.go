@@ -9,6 +9,9 @@ import (
 	"syscall"
 )
 
+// defaultPrefix is the --file-prefix of processes that do not care.
+const defaultPrefix = "ndpip"
+
 // DefaultArgs are EAL arguments for a process that is to be a good neighbour: one lcore that may run wherever this
 // process may (threads are registered one by one, see RegisterLcore), no log, and nothing left behind.
 //
@@ -17,7 +20,7 @@ import (
 // of DPDK's telemetry socket (its --file-prefix, "": ndpip); processes may share one.
 func DefaultArgs(noHuge bool, mb int, prefix string) []string {
 	if prefix == "" {
-		prefix = "ndpip"
+		prefix = defaultPrefix
 	}
 	args := []string{"--lcores=0@" + cpuList(), "--file-prefix=" + prefix}
 	if noHuge {

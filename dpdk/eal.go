@@ -145,12 +145,22 @@ func EalCleanup() error {
 	}
 	eal.closed = true
 	unguardAll()
+	defer removeRuntimeDir(C.GoString(C.rte_eal_get_runtime_dir()))
 	if ret := C.rte_eal_cleanup(); ret != 0 {
 		e := ealError(syscall.Errno(-ret), "", "")
 		e.Call = "rte_eal_cleanup"
 		return e
 	}
 	return nil
+}
+
+// removeRuntimeDir removes the directory that DPDK leaves behind with its telemetry socket in it, unless its name is one
+// that processes share.
+func removeRuntimeDir(dir string) {
+	base, parent := filepath.Base(dir), filepath.Base(filepath.Dir(dir))
+	if parent == "dpdk" && base != defaultPrefix && base != "rte" {
+		_ = os.RemoveAll(dir)
+	}
 }
 
 func ealError(errno syscall.Errno, reason, hint string) *EalError {

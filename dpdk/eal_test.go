@@ -21,6 +21,12 @@ func init() {
 		fmt.Println("parsed", n)
 		return err
 	}
+	children["start and stop"] = func(arg string) error {
+		if _, err := EalInit(strings.Fields(arg)); err != nil {
+			return err
+		}
+		return EalCleanup()
+	}
 	children["port"] = func(arg string) error {
 		if _, err := EalInit(append(testArgs(), strings.Fields(arg)...)); err != nil {
 			return err
@@ -78,7 +84,7 @@ func TestPortThatFailed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ path, want string }{
-		{"/nonexistent/m", "Invalid socket directory"},
+		{"/nonexistent/m", "Invalid socket directory.; vdev_probe(): failed to initialize net_memif0 device; EAL: Bus (vdev) probe failed.\"; the socket's directory must exist"},
 		{dir + "/file", "no socket"},
 		{dir, "no socket"},
 	} {
@@ -138,6 +144,20 @@ func lifeChild(string) error {
 		want(errors.Is(thirdErr, syscall.EALREADY) && strings.Contains(thirdErr.Error(), "second time"), "init after clean-up: %v", thirdErr),
 		want(EalCleanup() != nil, "a second clean-up worked"),
 	)
+}
+
+// Nothing stays behind of a process with a prefix of its own.
+func TestRuntimeDirRemoved(t *testing.T) {
+	dir := t.TempDir()
+	args := strings.Join(append(DefaultArgs(true, 32, "ndpip-test-alone"), "--no-pci"), " ")
+	if out, err := child(t, "start and stop", args, nil, "XDG_RUNTIME_DIR="+dir); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	for _, base := range []string{"/var/run", dir} {
+		if _, err := os.Stat(base + "/dpdk/ndpip-test-alone"); err == nil {
+			t.Errorf("%s/dpdk/ndpip-test-alone is still there", base)
+		}
+	}
 }
 
 func failedChild(string) error {

@@ -12,6 +12,7 @@ import "C"
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"syscall"
@@ -56,7 +57,12 @@ func PortByName(name string) (uint16, error) {
 	// A driver that fails half-way may leave the name behind, with no port to it.
 	if ret := C.rte_eth_dev_get_port_by_name(cname, &id); ret != 0 || C.rte_eth_dev_is_valid_port(id) == 0 {
 		// The EAL starts without a device that fails to come up; what it logged then is the reason.
-		return 0, &Error{Call: "rte_eth_dev_get_port_by_name", What: name, Errno: syscall.ENODEV, Text: strerror(syscall.ENODEV), Reason: LogTail(), Hint: havePorts()}
+		e := &Error{Call: "rte_eth_dev_get_port_by_name", What: name, Errno: syscall.ENODEV, Text: strerror(syscall.ENODEV), Hint: havePorts()}
+		if log := LogTail(); strings.Contains(log, name) {
+			e.Reason = log
+		}
+		e.Hint = missingHint(name, e.Reason, e.Hint)
+		return 0, e
 	}
 	return uint16(id), nil
 }
@@ -68,6 +74,27 @@ func PortName(id uint16) (string, error) {
 		return "", &Error{Call: "rte_eth_dev_get_name_by_port", What: fmt.Sprintf("port %d", id), Errno: syscall.ENODEV, Text: strerror(syscall.ENODEV), Hint: havePorts()}
 	}
 	return C.GoString(&buf[0]), nil
+}
+
+// missingHint says what most often keeps a port from coming up; other is what to say else.
+func missingHint(name, reason, other string) string {
+	root := os.Geteuid() == 0
+	_, isPCI := pciAddress(name)
+	switch {
+	case isPCI:
+		return "no device at this address is bound to a driver that DPDK can use: bind it to vfio-pci (dpdk-devbind.py --status shows them)"
+	case reason == "":
+		return other
+	case strings.HasPrefix(name, "net_memif"):
+		return "the socket's directory must exist, and this user must be able to write to it"
+	case strings.HasPrefix(name, "net_tap") && !root:
+		return "making a tap needs root, or CAP_NET_ADMIN"
+	case strings.HasPrefix(name, "net_af_") && !root:
+		return "this port needs root, or CAP_NET_RAW (af_packet), CAP_NET_ADMIN and CAP_BPF (af_xdp)"
+	case strings.HasPrefix(name, "net_af_"):
+		return "the interface must exist in this network namespace"
+	}
+	return "the device did not come up"
 }
 
 // havePorts lists the ports for an error's hint.
