@@ -21,9 +21,8 @@ type Space struct {
 
 var made atomic.Uint32
 
-// New makes a namespace with its loopback up and without IPv6, whose own traffic would only disturb. The test is
-// skipped where namespaces cannot be made: only root may.
-func New(t testing.TB) *Space {
+// Need skips the test where namespaces cannot be made: only root may.
+func Need(t testing.TB) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("network namespaces need root")
@@ -31,6 +30,13 @@ func New(t testing.TB) *Space {
 	if _, err := exec.LookPath("ip"); err != nil {
 		t.Skip("network namespaces need the program ip (package iproute2)")
 	}
+}
+
+// New makes a namespace with its loopback up and without IPv6, whose own traffic would only disturb. The test is
+// skipped where that cannot be.
+func New(t testing.TB) *Space {
+	t.Helper()
+	Need(t)
 	s := &Space{fmt.Sprintf("ndpip-%d-%d", os.Getpid(), made.Add(1)), t}
 	run(t, "ip", "netns", "add", s.Name)
 	t.Cleanup(func() {
