@@ -24,22 +24,16 @@ func (h *Host) Connect(fd int, a netip.AddrPort) error {
 }
 
 func (h *Host) connect(s *sock, a netip.AddrPort) error {
-	began, err := h.beginConnect(s, a)
-	if err != nil || s.is(kindUDP) {
+	done, err := h.beginConnect(s, a)
+	if done || err != nil {
 		return err
-	}
-	if s.nonblock.Load() {
-		if began {
-			return unix.EINPROGRESS
-		}
-		return unix.EALREADY
 	}
 	var w await
 	for {
 		if err := s.expired(writing); err != nil {
 			return err
 		}
-		if up, err := h.connectEnd(s); up || err != nil {
+		if done, err := h.connected(s); done || err != nil {
 			return err
 		}
 		if err := w.wait(h, s, writing); err == unix.EAGAIN {
@@ -50,88 +44,100 @@ func (h *Host) connect(s *sock, a netip.AddrPort) error {
 	}
 }
 
-// beginConnect begins to connect, or finds it begun; else it returns what connect returns.
-func (h *Host) beginConnect(s *sock, a netip.AddrPort) (began bool, err error) {
-	ip, ok := addr4(a.Addr())
-	if !ok {
-		return false, unix.EAFNOSUPPORT
-	}
+// beginConnect begins to connect, or finds it begun. done says that connect is through; else the connection is under
+// way and the socket one that blocks.
+func (h *Host) beginConnect(s *sock, a netip.AddrPort) (done bool, err error) {
 	if err := s.lock(); err != nil {
 		return false, err
 	}
 	defer s.mu.Unlock()
+	ip, ok := addr4(a.Addr())
 	switch kind(s.kind.Load()) {
 	case kindUDP:
-		return false, h.connectUDP(s, ip, a.Port())
+		if !ok {
+			return true, unix.EAFNOSUPPORT
+		}
+		return true, h.connectUDP(s, ip, a.Port())
 	case kindListen:
-		return false, unix.EISCONN
+		return true, unix.EISCONN
 	case kindConn:
-		return false, h.connectAgain(s)
+		done, err = h.connectAgain(s)
+		if !done && err == nil && s.nonblock.Load() {
+			err = unix.EALREADY
+		}
+		return done, err
 	case kindTCP, kindEpoll:
 	}
 	switch {
+	case !ok:
+		return true, unix.EAFNOSUPPORT
 	case ip == 0, ip>>28 >= 14:
-		return false, unix.ENETUNREACH // 0.0.0.0, multicast, broadcast
+		return true, unix.ENETUNREACH // 0.0.0.0, multicast, broadcast
 	case a.Port() == 0:
-		return false, unix.ECONNREFUSED
+		return true, unix.ECONNREFUSED
 	}
 	c, e := h.st.Connect(s.lport, ip, a.Port(), s.opts, uint32(s.fd))
 	if e != 0 {
-		return false, e
+		return true, e
 	}
 	c.SetLinger0(s.linger0())
+	s.connecting = true
+	s.err.Store(0)
 	s.errGiven.Store(false)
 	s.shut[reading].Store(false)
 	s.conn.Store(c)
 	s.kind.Store(uint32(kindConn))
 	h.rewatch(s)
 	h.changed(s)
-	return true, nil
+	if s.nonblock.Load() {
+		err = unix.EINPROGRESS
+	}
+	return false, err
 }
 
-// connectAgain is connect on a socket that is a connection: nil if it is still being opened. Under s.mu.
-func (h *Host) connectAgain(s *sock) error {
-	c := s.conn.Load()
-	switch st, _, _ := c.Status(); st {
+// connectAgain is connect on a socket that is a connection, by the book of Linux: the first call after it has come up,
+// or has failed, says so; a call that comes later gets EISCONN, or begins anew. Under s.mu.
+func (h *Host) connectAgain(s *sock) (done bool, err error) {
+	if !s.connecting {
+		return true, unix.EISCONN
+	}
+	switch st, _, _ := s.conn.Load().Status(); st {
 	case stack.SynSent, stack.SynReceived:
-		return nil
-	case stack.Closed:
-		if c.WasUp() {
-			return unix.EISCONN
-		}
-		err := error(unix.ECONNABORTED)
+		return false, nil
+	case stack.Closed, stack.TimeWait:
+		err = unix.ECONNABORTED
 		if e := s.takeError(); e != 0 {
 			err = e
 		}
 		h.disconnect(s)
-		return err
-	case stack.Established, stack.FinWait1, stack.FinWait2, stack.CloseWait, stack.Closing, stack.LastAck, stack.TimeWait:
+		return true, err
+	case stack.Established, stack.CloseWait:
+	case stack.FinWait1, stack.FinWait2, stack.Closing, stack.LastAck:
+		err = unix.EISCONN
 	}
-	return unix.EISCONN
+	s.connecting = false
+	return true, err
 }
 
-// connectEnd says whether a connection has come up, or what has become of the attempt.
-func (h *Host) connectEnd(s *sock) (up bool, err error) {
+// connected is connectAgain for a call that waits.
+func (h *Host) connected(s *sock) (done bool, err error) {
 	if err := s.lock(); err != nil {
 		return false, err
 	}
 	defer s.mu.Unlock()
 	if !s.is(kindConn) {
-		return false, unix.ECONNABORTED // shut down meanwhile
+		return true, unix.ECONNABORTED // it was given up by shutdown
 	}
-	switch err := h.connectAgain(s); err {
-	case nil:
-		return false, nil
-	case unix.EISCONN:
-		return true, nil
-	default:
-		return false, err
+	if !s.connecting {
+		return true, nil // another call of connect has told
 	}
+	return h.connectAgain(s)
 }
 
 // disconnect takes a dead connection off its socket, which can be connected again then. Under s.mu.
 func (h *Host) disconnect(s *sock) {
 	c := s.conn.Load()
+	s.connecting = false
 	s.kind.Store(uint32(kindTCP))
 	s.conn.Store(nil)
 	h.detach(s)
@@ -201,6 +207,9 @@ func (h *Host) shutdown(s *sock, how int) error {
 	rd, wr := how != unix.SHUT_WR, how != unix.SHUT_RD
 	switch kind(s.kind.Load()) {
 	case kindTCP:
+		if rd {
+			s.shut[reading].Store(true) // as on Linux, in spite of the error
+		}
 		return unix.ENOTCONN
 	case kindUDP:
 		if u := s.udp.Load(); u == nil {
@@ -227,11 +236,14 @@ func (h *Host) shutdown(s *sock, how int) error {
 		st, _, _ := c.Status()
 		switch {
 		case st == stack.SynSent:
+			s.err.Store(uint32(unix.ECONNRESET))
 			h.disconnect(s)
 			return nil
 		case st == stack.Closed || st == stack.TimeWait:
 			return unix.ENOTCONN
-		case wr:
+		}
+		s.connecting = false // Linux has it like this, too
+		if wr {
 			s.gates[writing].enter() // a write that is under way must not come behind the FIN
 			if !c.FinQueued() {
 				h.st.Shutdown(c)

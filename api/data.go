@@ -38,6 +38,9 @@ func (h *Host) read(s *sock, p []byte) (int, error) {
 		if e != unix.EAGAIN {
 			return 0, e
 		}
+		if s.shut[reading].Load() && !s.nonblock.Load() {
+			return 0, nil // a UDP socket; on Linux non-blocking ones get EAGAIN
+		}
 		if s.nonblock.Load() {
 			if h.poll() {
 				if n, e = h.tryRead(s, p); n > 0 || e == 0 {
@@ -101,7 +104,13 @@ func (h *Host) readOther(s *sock, p []byte) (int, unix.Errno) {
 		n, _, e := h.tryRecvFrom(s, p)
 		return n, e
 	case kindTCP:
-		if len(p) == 0 || s.shut[reading].Load() {
+		if len(p) == 0 {
+			return 0, 0
+		}
+		if e := s.takeError(); e != 0 {
+			return 0, e
+		}
+		if s.shut[reading].Load() {
 			return 0, 0
 		}
 	case kindConn:
@@ -229,7 +238,7 @@ func (h *Host) writeOther(s *sock, p []byte) (int, unix.Errno) {
 		return 0, unix.EAGAIN // it is becoming something else just now
 	case kindTCP, kindListen:
 	}
-	return 0, unix.EPIPE
+	return 0, s.broken()
 }
 
 // outcome is the errno of a connection that has not ended in order; 0: none. A reset behind the peer's FIN is EPIPE: there
@@ -249,6 +258,9 @@ func (s *sock) pending(c *stack.Conn) unix.Errno {
 	if e := outcome(c); e != 0 && !s.errGiven.Load() {
 		return e
 	}
+	if s.err.Load() != 0 {
+		return unix.Errno(s.err.Swap(0))
+	}
 	return 0
 }
 
@@ -261,6 +273,9 @@ func (s *sock) takeError() unix.Errno {
 	}
 	if u := s.udp.Load(); u != nil && u.Err.Load() != 0 {
 		return unix.Errno(u.Err.Swap(0))
+	}
+	if s.err.Load() != 0 {
+		return unix.Errno(s.err.Swap(0))
 	}
 	return 0
 }

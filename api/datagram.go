@@ -156,6 +156,8 @@ func (h *Host) recvFrom(s *sock, p []byte) (int, netip.AddrPort, error) {
 			return n, from, nil
 		case e != unix.EAGAIN || s.nonblock.Load():
 			return 0, netip.AddrPort{}, e
+		case s.shut[reading].Load():
+			return 0, netip.AddrPort{}, nil
 		}
 		if err := a.wait(h, s, reading); err != nil {
 			return 0, netip.AddrPort{}, err
@@ -169,13 +171,7 @@ func (h *Host) tryRecvFrom(s *sock, p []byte) (int, netip.AddrPort, unix.Errno) 
 	defer s.gates[reading].leave()
 	u := s.udp.Load()
 	if u == nil {
-		switch {
-		case s.closed.Load():
-			return 0, netip.AddrPort{}, unix.EBADF
-		case s.shut[reading].Load():
-			return 0, netip.AddrPort{}, 0
-		}
-		return 0, netip.AddrPort{}, unix.EAGAIN
+		return 0, netip.AddrPort{}, s.orClosed(unix.EAGAIN)
 	}
 	if u.Err.Load() != 0 {
 		return 0, netip.AddrPort{}, unix.Errno(u.Err.Swap(0))
@@ -183,9 +179,6 @@ func (h *Host) tryRecvFrom(s *sock, p []byte) (int, netip.AddrPort, unix.Errno) 
 	n, _, ip, port, e := h.st.RecvFrom(u, p)
 	if e == 0 {
 		return n, addrPort(ip, port), 0
-	}
-	if s.shut[reading].Load() {
-		return 0, netip.AddrPort{}, 0
 	}
 	return 0, netip.AddrPort{}, e
 }

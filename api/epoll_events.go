@@ -15,6 +15,9 @@ func (h *Host) events(s *sock, writes bool) uint32 {
 		if s.shut[reading].Load() {
 			m |= unix.EPOLLIN | unix.EPOLLRDNORM | unix.EPOLLRDHUP
 		}
+		if s.err.Load() != 0 {
+			m |= unix.EPOLLERR
+		}
 		return m
 	case kindListen:
 		if l := s.lis.Load(); l != nil && l.Acceptable() {

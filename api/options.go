@@ -181,7 +181,8 @@ func (h *Host) applyKeepAlive(s *sock) {
 	}
 }
 
-// GetSockOptInt gets an option whose value is a number. ENOPROTOOPT: there is no such option at this level.
+// GetSockOptInt gets an option whose value is a number. Errors: ENOPROTOOPT (there is no such option), EOPNOTSUPP (there
+// is no such level, or not of this kind of socket), as on Linux.
 func (h *Host) GetSockOptInt(fd, level, name int) (int, error) {
 	s, err := h.locked(fd)
 	if err != nil {
@@ -198,7 +199,7 @@ func (h *Host) GetSockOptInt(fd, level, name int) (int, error) {
 	case unix.IPPROTO_IP:
 		return ipOpt(s.opts.Service, name)
 	}
-	return 0, unix.ENOPROTOOPT
+	return 0, unix.EOPNOTSUPP
 }
 
 func (h *Host) socketOpt(s *sock, name int) (int, error) {
@@ -291,10 +292,14 @@ func sizeOf(level, name int) int {
 // SetSockOpt sets an option from its C representation: an int, or the type that the option has (uint8_t for
 // SO_NDPIP_TCP_WIN_SCALE, struct linger, struct timeval). EINVAL: the value is shorter than that.
 func (h *Host) SetSockOpt(fd, level, name int, value []byte) error {
-	if _, err := h.sock(fd); err != nil {
+	s, err := h.sock(fd)
+	if err != nil {
 		return err
 	}
-	if len(value) < sizeOf(level, name) {
+	switch {
+	case level == unix.IPPROTO_TCP && s.is(kindUDP):
+		return unix.ENOPROTOOPT
+	case len(value) < sizeOf(level, name):
 		return unix.EINVAL
 	}
 	if level == unix.SOL_SOCKET {

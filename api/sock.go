@@ -47,6 +47,7 @@ type sock struct {
 	gates    [2]gate
 	nonblock atomic.Bool
 	closed   atomic.Bool
+	err      atomic.Uint32   // an errno to be reported once, of a socket that is no connection any more
 	errGiven atomic.Bool     // the connection's error was reported, which is done once (SO_ERROR)
 	shut     [2]atomic.Bool  // SHUT_RD; SHUT_WR of a UDP socket
 	noSpace  atomic.Bool     // a write found no room, or epoll found none: EPOLLOUT is news when there is some again
@@ -60,6 +61,7 @@ type sock struct {
 	linger          unix.Linger
 	keepAlive       bool
 	keep            keepTimes
+	connecting      bool // connect has begun, and no later call of it has told how it went
 	bound           bool
 	reserved, reuse bool   // the port is reserved for this socket (Bind), with SO_REUSEADDR
 	laddr           uint32 // as bound; 0: any

@@ -166,7 +166,7 @@ func (h *Host) trySend(s *sock, bufs []Buf, ip uint32, port uint16) (int, unix.E
 	case c == nil && u == nil && udp:
 		return 0, unix.EBADF
 	case c == nil && u == nil:
-		return 0, s.orClosed(unix.EPIPE)
+		return h.writeOther(s, nil)
 	case u != nil:
 		if port == 0 {
 			if ip, port = u.Remote(); ip == 0 {
@@ -251,6 +251,8 @@ func (h *Host) recv(s *sock, bufs []Buf) (int, error) {
 			return n, nil
 		case e != unix.EAGAIN || s.nonblock.Load():
 			return 0, e
+		case s.shut[reading].Load():
+			return 0, nil
 		}
 		if err := a.wait(h, s, reading); err != nil {
 			return 0, err
@@ -273,17 +275,12 @@ func (h *Host) tryRecv(s *sock, bufs []Buf) (n int, e unix.Errno) {
 	case u != nil && u.Err.Load() != 0:
 		return 0, unix.Errno(u.Err.Swap(0))
 	case u != nil:
-		if n, e = h.st.RecvUDPBufs(u, f[:k]); e == unix.EAGAIN && s.shut[reading].Load() {
-			e = 0
-		}
-	case s.closed.Load():
-		return 0, unix.EBADF
-	case s.shut[reading].Load():
-		return 0, 0
+		n, e = h.st.RecvUDPBufs(u, f[:k])
 	case s.is(kindUDP):
-		return 0, unix.EAGAIN
+		return 0, s.orClosed(unix.EAGAIN)
 	default:
-		return 0, unix.ENOTCONN
+		var one [1]byte
+		return h.readOther(s, one[:])
 	}
 	if n > 0 && !h.bufs.give(bufs, f[:n], true) {
 		h.st.FreeBufs(f[:n], true)
