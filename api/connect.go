@@ -199,25 +199,22 @@ func (h *Host) Shutdown(fd, how int) error {
 	return h.shutdown(s, how)
 }
 
-// shutdown is Shutdown under s.mu.
+// shutdown is Shutdown under s.mu. Whatever comes of it, who waits for the socket looks at it anew, as on Linux.
 func (h *Host) shutdown(s *sock, how int) error {
 	if how < unix.SHUT_RD || how > unix.SHUT_RDWR {
 		return unix.EINVAL
 	}
 	rd, wr := how != unix.SHUT_WR, how != unix.SHUT_RD
+	var err error
 	switch kind(s.kind.Load()) {
 	case kindTCP:
-		if rd {
-			s.shut[reading].Store(true) // as on Linux, in spite of the error
-		}
-		return unix.ENOTCONN
+		err = unix.ENOTCONN
 	case kindUDP:
 		if u := s.udp.Load(); u == nil {
-			return unix.ENOTCONN
+			err = unix.ENOTCONN
 		} else if ip, _ := u.Remote(); ip == 0 {
-			return unix.ENOTCONN
-		}
-		if wr {
+			err = unix.ENOTCONN
+		} else if wr {
 			s.shut[writing].Store(true)
 		}
 	case kindListen:
@@ -232,23 +229,15 @@ func (h *Host) shutdown(s *sock, how int) error {
 		h.changed(s)
 		return nil
 	case kindConn:
-		c := s.conn.Load()
-		st, _, _ := c.Status()
-		switch {
+		switch st, _, _ := s.conn.Load().Status(); {
 		case st == stack.SynSent:
 			s.err.Store(uint32(unix.ECONNRESET))
 			h.disconnect(s)
 			return nil
 		case st == stack.Closed || st == stack.TimeWait:
-			return unix.ENOTCONN
-		}
-		s.connecting = false // Linux has it like this, too
-		if wr {
-			s.gates[writing].enter() // a write that is under way must not come behind the FIN
-			if !c.FinQueued() {
-				h.st.Shutdown(c)
-			}
-			s.gates[writing].leave()
+			err = unix.ENOTCONN
+		default:
+			h.shutStream(s, rd, wr)
 		}
 	case kindEpoll:
 	}
@@ -257,5 +246,21 @@ func (h *Host) shutdown(s *sock, how int) error {
 	}
 	h.poll()
 	h.changed(s)
-	return nil
+	return err
+}
+
+// shutStream ends the directions of a connection.
+func (h *Host) shutStream(s *sock, rd, wr bool) {
+	c := s.conn.Load()
+	s.connecting = false // Linux has it like this, too
+	if rd {
+		c.ShutRead()
+	}
+	if wr {
+		s.gates[writing].enter() // a write that is under way must not come behind the FIN
+		if !c.FinQueued() {
+			h.st.Shutdown(c)
+		}
+		s.gates[writing].leave()
+	}
 }

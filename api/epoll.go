@@ -18,10 +18,10 @@ type EpollEvent struct {
 
 // Which events ask for what.
 const (
-	epollRead   = unix.EPOLLIN | unix.EPOLLRDNORM | unix.EPOLLRDHUP | unix.EPOLLPRI | unix.EPOLLRDBAND
+	epollRead   = unix.EPOLLIN | unix.EPOLLRDNORM | unix.EPOLLPRI | unix.EPOLLRDBAND
 	epollWrite  = unix.EPOLLOUT | unix.EPOLLWRNORM | unix.EPOLLWRBAND
 	epollAlways = unix.EPOLLERR | unix.EPOLLHUP
-	epollKnown  = epollRead | epollWrite | epollAlways | unix.EPOLLMSG | unix.EPOLLET | unix.EPOLLONESHOT | unix.EPOLLEXCLUSIVE |
+	epollKnown  = epollRead | epollWrite | epollAlways | unix.EPOLLRDHUP | unix.EPOLLMSG | unix.EPOLLET | unix.EPOLLONESHOT | unix.EPOLLEXCLUSIVE |
 		unix.EPOLLWAKEUP
 	// disarmed marks a one-shot item that has been reported: nothing is, not even errors, until EPOLL_CTL_MOD.
 	disarmed = 1 << 27

@@ -203,7 +203,8 @@ type world struct {
 	cliAddr  netip.Addr
 	other    netip.Addr // of nobody here
 	linux    bool
-	settle   func() // lets the consequences of all calls so far come about
+	settle   func()        // lets the consequences of all calls so far come about
+	patience time.Duration // how long that takes on Linux
 	log      []string
 }
 
@@ -211,8 +212,9 @@ type world struct {
 func worlds(t *testing.T) []*world {
 	k := newKernel(t)
 	lo := netip.MustParseAddr("127.0.0.1")
-	all := []*world{{t: t, cli: k, srv: k, addr: lo, cliAddr: lo, other: netip.MustParseAddr("192.0.2.1"), linux: true,
-		settle: func() { time.Sleep(2 * time.Millisecond) }}}
+	linux := &world{t: t, cli: k, srv: k, addr: lo, cliAddr: lo, other: netip.MustParseAddr("192.0.2.1"), linux: true}
+	linux.settle = func() { time.Sleep(linux.patience) }
+	all := []*world{linux}
 	for _, cfg := range []Config{{}, {Inline: true}} {
 		a, b := linkHosts(t, cfg, link.Config{})
 		all = append(all, &world{t: t, cli: a, srv: b, addr: b.Addr(), cliAddr: a.Addr(), other: netip.MustParseAddr("192.0.2.1"),
@@ -277,42 +279,65 @@ func (w *world) must(err error) {
 // difference is one between Linux and us that is meant to be.
 type difference struct{ linux, ours, why string }
 
-// compare runs a sequence in all worlds and compares the records. known maps labels to differences.
+// compare runs a sequence in all worlds and compares the records. known maps labels to differences. What we do comes
+// about in a known number of turns; Linux needs time, on a busy machine at times more than others: when the records
+// differ it gets a second chance, and a third.
 func compare(t *testing.T, all []*world, name string, known map[string]difference, run func(w *world)) {
 	t.Run(name, func(t *testing.T) {
-		for _, w := range all {
-			w.t, w.log = t, nil
-			run(w)
+		for _, w := range all[1:] {
+			w.record(t, run)
 		}
-		want := all[0].log
-		met := map[string]bool{}
-		for i, w := range all[1:] {
-			if len(w.log) != len(want) {
-				t.Errorf("world %d: %d results, Linux has %d:\n%s\n---\n%s", i+1, len(w.log), len(want), strings.Join(w.log, "\n"), strings.Join(want, "\n"))
+		var faults []string
+		for _, patience := range []time.Duration{time.Millisecond, 5 * time.Millisecond, 50 * time.Millisecond} {
+			all[0].patience = patience
+			all[0].record(t, run)
+			if faults = differences(all, name, known); len(faults) == 0 {
 				return
 			}
-			for j, line := range w.log {
-				label, ours, _ := strings.Cut(line, " = ")
-				_, linux, _ := strings.Cut(want[j], " = ")
-				full := name + ": " + label
-				d, listed := known[full]
-				switch {
-				case listed && d.linux == linux && d.ours == ours:
-					met[full] = true
-				case listed && linux != ours:
-					t.Errorf("world %d: %s: Linux says %s, we say %s; the list of differences has %s and %s", i+1, full, linux, ours, d.linux, d.ours)
-					met[full] = true
-				case linux != ours:
-					t.Errorf("world %d: %s: Linux says %s, we say %s", i+1, full, linux, ours)
-				}
-			}
 		}
-		for full := range known {
-			if strings.HasPrefix(full, name+": ") && !met[full] {
-				t.Errorf("%s: this difference is on the list, and was not met", full)
-			}
+		for _, f := range faults {
+			t.Error(f)
 		}
 	})
+}
+
+func (w *world) record(t *testing.T, run func(w *world)) {
+	w.t, w.log = t, nil
+	run(w)
+}
+
+// differences are those between the worlds' records that are not on the list, and those on the list that are not met.
+func differences(all []*world, name string, known map[string]difference) (faults []string) {
+	say := func(format string, a ...any) { faults = append(faults, fmt.Sprintf(format, a...)) }
+	want := all[0].log
+	met := map[string]bool{}
+	for i, w := range all[1:] {
+		if len(w.log) != len(want) {
+			say("world %d: %d results, Linux has %d:\n%s\n---\n%s", i+1, len(w.log), len(want), strings.Join(w.log, "\n"), strings.Join(want, "\n"))
+			return faults
+		}
+		for j, line := range w.log {
+			label, ours, _ := strings.Cut(line, " = ")
+			_, linux, _ := strings.Cut(want[j], " = ")
+			full := name + ": " + label
+			d, listed := known[full]
+			switch {
+			case listed && d.linux == linux && d.ours == ours:
+				met[full] = true
+			case listed && linux != ours:
+				say("world %d: %s: Linux says %s, we say %s; the list of differences has %s and %s", i+1, full, linux, ours, d.linux, d.ours)
+				met[full] = true
+			case linux != ours:
+				say("world %d: %s: Linux says %s, we say %s", i+1, full, linux, ours)
+			}
+		}
+	}
+	for full := range known {
+		if strings.HasPrefix(full, name+": ") && !met[full] {
+			say("%s: this difference is on the list, and was not met", full)
+		}
+	}
+	return faults
 }
 
 // Sockets in the states that matter.
