@@ -62,14 +62,24 @@ func (c *Conn) unread() bool {
 	return Seq(c.usr.Load()>>32) != end
 }
 
+// Bits of Conn.ending.
+const (
+	lingerZero = 1 << iota // SO_LINGER with a time of 0
+	readShut               // the application will read no more
+)
+
 // SetLinger0 makes Close send an RST (SO_LINGER with a time of 0). Application only.
 func (c *Conn) SetLinger0(on bool) {
-	v := uint32(0)
 	if on {
-		v = 1
+		c.ending.Or(lingerZero)
+	} else {
+		c.ending.And(^uint32(lingerZero))
 	}
-	c.linger0.Store(v)
 }
+
+// ShutRead says that the application will read no more than is there. Text that comes when our side of the stream has
+// ended, too, resets the connection, as there is nobody left to take it (RFC 1122 4.2.2.13). Application only.
+func (c *Conn) ShutRead() { c.ending.Or(readShut) }
 
 // Abort is the ABORT call (RFC 9293 3.10.5).
 func (c *Conn) Abort() { c.abort() }
@@ -110,7 +120,7 @@ func (c *Conn) Through() bool {
 }
 
 // Linger0 says whether Close sends an RST.
-func (c *Conn) Linger0() bool { return c.linger0.Load() != 0 }
+func (c *Conn) Linger0() bool { return c.ending.Load()&lingerZero != 0 }
 
 // DrainRx and DrainTx take one buffer off a ring of a connection that is done with; 0: there is none left.
 func (c *Conn) DrainRx() (handle uintptr) {

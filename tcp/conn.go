@@ -44,7 +44,7 @@ type Conn struct {
 	TxSeen   uint32        // last known consumer index of the transmit ring
 	txMask   uint32
 	txBase   uintptr
-	linger0  atomic.Uint32 // SO_LINGER 0
+	ending   atomic.Uint32 // lingerZero, readShut
 	finSeq   atomic.Uint32
 
 	// Line 2: written by the worker, read by the application.

@@ -229,6 +229,11 @@ func (c *Conn) inputTextSlow(p *Params, now int64, s *Segment) Verdict {
 		c.abort()
 		return Bad
 	}
+	if t.Len > 0 && (c.state == FinWait1 || c.state == FinWait2) && c.ending.Load()&readShut != 0 {
+		c.pend |= PendRst
+		c.die(ResetByPeer) // so does Linux call it
+		return Bad
+	}
 	v := Done
 	if t.Len > 0 {
 		if v = c.inputText(&t); v != Kept && v != Done {
