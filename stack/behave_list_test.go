@@ -44,6 +44,7 @@ var behaviours = []struct{ name, what string }{
 	{"N7", "a datagram larger than the MTU allows"},
 	{"N8", "an MTU of 9000 against 1500, and against 9000"},
 	{"A2", "zero-copy sending into a full window"},
+	{"A3", "buffers freed twice, or sent by who does not own them"},
 	{"A8", "one byte written leaves at once"},
 	{"A9", "writes and reads of every length"},
 	{"A10", "connect, close, and connect again at once"},
