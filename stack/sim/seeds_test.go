@@ -37,7 +37,11 @@ func TestSeeds(t *testing.T) {
 	var frames, bad int
 	var virtual time.Duration
 	for seed := range n {
+		begin := time.Now()
 		r := try(t, Draw(uint64(*fromFlag)+uint64(seed), nil))
+		if d := time.Since(begin); d > 5*time.Second {
+			t.Logf("seed %d took %v: %d frames, %v of virtual time", uint64(*fromFlag)+uint64(seed), d, r.Frames, r.Time)
+		}
 		frames += r.Frames
 		virtual += r.Time
 		if len(r.Errors) > 0 {

@@ -121,7 +121,7 @@ func (x *side) begin() bool {
 			x.up(c)
 			return true
 		}
-		if x.peer.phase == closed { // and will not come any more
+		if x.peer.phase == closed && x.peer.opened == 0 { // it has not come, and will not
 			x.unlisten(port)
 			x.phase = closed
 			return true

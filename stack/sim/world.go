@@ -64,7 +64,7 @@ type host struct {
 	plan        *Host
 	end         *link.End
 	worker, app *dpdk.Lane
-	zero        time.Duration // on the link's clock: when the stack was made
+	zero        time.Duration // on the link's clock: where the stack's own begins
 	at          time.Duration // on the link's clock: the next turn is not before
 	turning     bool
 	sides       []*side
@@ -126,7 +126,7 @@ func (w *world) build(o Options) {
 func mac(addr uint32) stack.MAC { return stack.MAC{2, 0, 0, 0, 0, byte(addr)} }
 
 func (w *world) host(name string, plan *Host, end *link.End, addr uint32, capture io.Writer) *host {
-	h := &host{w: w, name: name, plan: plan, end: end, zero: w.link.Now()}
+	h := &host{w: w, name: name, plan: plan, end: end}
 	if capture != nil {
 		end.Tap(link.NewPcap(capture))
 	}
@@ -144,6 +144,7 @@ func (w *world) host(name string, plan *Host, end *link.End, addr uint32, captur
 		return dpdk.NewLane(l.Block, &hooked{l, func(op dpdk.Op, after bool) { f(h, op, after) }})
 	}
 	h.Stack = stack.New(cfg, hook(h.worker, w.inWorker), hook(h.app, w.inApp))
+	h.zero = w.link.Now() - h.Now()
 	return h
 }
 
