@@ -1,9 +1,12 @@
 package tcp
 
 // AckSeq is the sequence number of a pure ACK: SND.NXT, but not beyond the peer's window, or the peer would have to
-// drop the segment. What lies there was queued and not sent, or the window has shrunk since.
+// drop the segment: the window may have shrunk since it was sent. Nor beyond what was queued and not sent at all.
 func (c *Conn) AckSeq() Seq {
 	nxt := c.sndNxt()
+	if from := Seq(c.heldFrom.Load()); c.held.Load() != 0 && c.sndUna.LessEq(from) && from.Less(nxt) {
+		nxt = from
+	}
 	if edge := c.sndUna + Seq(c.sndWnd); edge.Less(nxt) && c.state.Synchronized() {
 		return edge
 	}

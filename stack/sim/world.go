@@ -54,6 +54,7 @@ type world struct {
 	nested bool          // some thread runs in the middle of another's call
 	poll   time.Duration // how long to wait when nothing is known of the next event
 	still  int           // rounds without time moving
+	rounds int
 }
 
 // host is one end: its port, its stack, and the lanes of its two threads.
@@ -204,6 +205,9 @@ func (h *host) turn() bool {
 // run goes from event to event until everything is over.
 func (w *world) run() {
 	for len(w.errors) == 0 {
+		if w.rounds++; w.rounds > 500_000 {
+			w.fail("no end of events")
+		}
 		busy := false
 		now := w.link.Now()
 		first, second := w.a, w.b
