@@ -9,10 +9,11 @@ import (
 // floor is the loop that everything is measured against: allocate, fill, send over a net_ring pair, receive, copy out,
 // free; bursts of 32, a call into C for each of the four steps that DPDK takes.
 //
-// It is what no stack can do without. So it fills its frames from an application's buffer of a burst's size and copies
-// them out to another, as lockstep does, and the payload begins where the stacks let it begin, on a cache line. The
-// figures of docs/performance.md are of this loop. A loop that copies one and the same frame 32 times, in and out, is
-// the row floor-hot: its source and its target stay in the first-level cache, which no application's data does.
+// It is what no stack can do without, in its plainest form: the frame begins where DPDK's buffer does. It fills its
+// frames from an application's buffer of a burst's size and copies them out to another, as the applications of lockstep
+// do; the two copies are most of its time at 1460 bytes, where it takes 80 to 115 ns, by the machine. A loop that copies
+// one and the same frame 32 times, in and out, is the row floor-hot: its source and its target stay in the first-level
+// cache, which no application's data does.
 type floor struct {
 	tx, rx   *dpdk.Lane
 	size     int
@@ -21,7 +22,7 @@ type floor struct {
 	src, dst []byte
 }
 
-// The headers' length, and what is left free in front of them so that the payload begins on a cache line.
+// The headers' length, and what the stacks leave free in front of them so that the payload begins on a cache line.
 const (
 	headLen  = 54
 	headLead = 64 - headLen
@@ -44,7 +45,6 @@ func (l *floor) sample() (float64, error) {
 		tx.Exchange(dpdk.OpStock)
 		for i := range burst {
 			f, _ := tx.Take()
-			f.Addr += headLead
 			f.Len = uint32(headLen + l.size)
 			b := f.Bytes()
 			copy(b, l.head)

@@ -148,6 +148,7 @@ func pause(ctx context.Context, args []string) error {
 		return err
 	}
 	defer back()
+	defer moreProcs()()
 	r := &pauseRun{env: e, o: o, w: w, spin: spin, cpu: use[1], load: &pressure{lockstep: newLockstep(w, f, o.mss)},
 		obs: newObserver(w.b.Stack), machine: newHistogram()}
 	if len(use) > 2 {

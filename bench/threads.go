@@ -38,6 +38,13 @@ func pinned(cpu int) (back func(), err error) {
 	return func() { _ = unix.SchedSetaffinity(0, &before) }, nil
 }
 
+// moreProcs lets one more goroutine run at a time, as package api does for a worker, whose thread never comes back to
+// Go's scheduler.
+func moreProcs() (back func()) {
+	n := runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 1)
+	return func() { runtime.GOMAXPROCS(n) }
+}
+
 // workers takes the turns of both stacks on a thread of its own, pinned to cpu. What comes between the two cores is
 // what comes between an application's lcore and its worker's; both ends share the two, as the machine may have no more.
 func (p *pair) workers(cpu int) (stop func(), err error) {
@@ -108,6 +115,7 @@ func runThreads(e *env, p point) ([]result, error) {
 		return nil, err
 	}
 	defer back()
+	defer moreProcs()()
 	stop, err := w.workers(use[1])
 	if err != nil {
 		return nil, err
