@@ -127,7 +127,7 @@ func (c *Conn) Consumed(head uint32, n uint32) bool {
 	}
 	w := c.ack.Load()
 	nxt := Seq(w >> 32)
-	return opens(read, nxt, nxt+Seq(uint32(uint16(w))<<c.RcvShift), c.RcvBuf, uint32(c.SndMSS))
+	return opens(read, nxt, nxt+Seq(uint32(uint16(w))<<c.RcvShift), c.RcvBuf, uint32(c.SndMSS), c.RcvShift)
 }
 
 // Staged says whether received bytes wait, in a gathering buffer, for room in the receive ring: whatever the state, the

@@ -3,17 +3,23 @@ package tcp
 // opens is the receiver's silly window avoidance (RFC 9293 3.8.6.2.2): a window update is worth a segment when it
 // opens the window by at least min(MSS, half the buffer), and when the peer has less than half of it left: in a steady
 // flow the ACKs of data carry the window, and a further update for each read would only cost.
-func opens(read, nxt, adv Seq, buf uint32, mss uint32) bool {
-	gain := adv.Size(read + Seq(buf))
-	if gain <= 0 || uint32(gain) < min(mss, buf/2) {
-		return false
-	}
-	return uint32(nxt.Size(adv)) <= buf/2
+//
+// What counts is what the peer sees: a scaled window is rounded down to whole units, so that one of less than a unit is
+// closed to it.
+func opens(read, nxt, adv Seq, buf uint32, mss uint32, shift uint8) bool {
+	has := whole(nxt, adv, shift)
+	return has <= buf/2 && gains(has, whole(nxt, read+Seq(buf), shift), buf, mss)
 }
+
+// gains says whether a window of now instead of has is worth telling.
+func gains(has, now, buf, mss uint32) bool { return now > has && now-has >= min(mss, buf/2) }
+
+// whole is the window from nxt to edge in bytes, as far as it can be told.
+func whole(nxt, edge Seq, shift uint8) uint32 { return uint32(max(nxt.Size(edge), 0)) >> shift << shift }
 
 func (c *Conn) windowOpened() bool {
 	return c.state >= Established && c.state <= FinWait2 &&
-		opens(Seq(c.usr.Load()>>32), c.rcvNxt, c.rcvAdv, c.RcvBuf, uint32(c.rcvMSS))
+		opens(Seq(c.usr.Load()>>32), c.rcvNxt, c.rcvAdv, c.RcvBuf, uint32(c.rcvMSS), c.RcvShift)
 }
 
 // window gives the window field to advertise and moves the right edge. The edge never moves left (RFC 9293 3.8.6) but
@@ -22,9 +28,9 @@ func (c *Conn) window() uint16 {
 	if c.flags&squeezed != 0 {
 		return 0
 	}
-	edge := c.rcvAdv
-	if e := Seq(c.usr.Load()>>32) + Seq(c.RcvBuf); edge.Size(e) >= int32(min(uint32(c.rcvMSS), c.RcvBuf/2)) {
-		edge = e
+	edge, free := c.rcvAdv, Seq(c.usr.Load()>>32)+Seq(c.RcvBuf)
+	if gains(whole(c.rcvNxt, edge, c.RcvShift), whole(c.rcvNxt, free, c.RcvShift), c.RcvBuf, uint32(c.rcvMSS)) {
+		edge = free
 	}
 	// A scaled window is rounded down: rounded up, the edge would run away from the buffer, a little with each segment.
 	// So the peer may see it move left by less than one unit, and what it has sent by then is taken all the same: rcvAdv
