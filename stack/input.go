@@ -104,8 +104,8 @@ func (s *Stack) hold() {
 	s.room--
 }
 
-// measureRoom begins a turn's count. When half of the room is used, no connection may hold more than there is left:
-// those whose applications are slow leave some for the others (Choudhury and Hahne, dynamic thresholds).
+// measureRoom begins a turn's count. When half of the room is used, no connection or socket may hold more than there is
+// left: those whose applications are slow leave some for the others (Choudhury and Hahne, dynamic thresholds).
 func (s *Stack) measureRoom() {
 	s.room = math.MaxInt
 	if s.cfg.RxBuffers > 0 {

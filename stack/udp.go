@@ -52,7 +52,7 @@ func (s *Stack) inputUDP(f *dpdk.Frame, b []byte, h *wire.IPv4, l4 []byte) (kept
 		s.unreachable(b, h, wire.UnreachPort)
 		return false
 	}
-	if s.room <= 0 {
+	if s.room <= s.tight && so.Len() >= s.room { // as for connections, see measureRoom
 		s.count.Drop[DropNoBuffer]++
 		return false
 	}

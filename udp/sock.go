@@ -71,5 +71,8 @@ func (s *Sock) Take() (e ring.Entry, ok bool) {
 	return e, ok
 }
 
+// Len is how many datagrams wait.
+func (s *Sock) Len() int { return s.queue.Len() }
+
 // Readable says whether there is a datagram.
 func (s *Sock) Readable() bool { return s.queue.Len() > 0 }
