@@ -15,9 +15,10 @@ const (
 	whenNoHuge       = "nohuge"       // no free hugepages
 	whenNoCgo        = "nocgo"        // CGO_ENABLED=0
 	whenRace         = "race"         // under the race detector
+	whenShort        = "short"        // go test -short: every run but the first
 )
 
-var allConditions = []string{whenAlways, whenUnprivileged, whenNoHuge, whenNoCgo, whenRace}
+var allConditions = []string{whenAlways, whenUnprivileged, whenNoHuge, whenNoCgo, whenRace, whenShort}
 
 //go:embed skips.txt
 var skipsText string

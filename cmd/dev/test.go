@@ -207,10 +207,12 @@ func (t *suite) plain() error {
 	return nil
 }
 
+// The runs after the first are short: what they add is the other build or the other user, not more cases.
+
 func (t *suite) noCgo() error {
-	return t.goTest(job{env: []string{"CGO_ENABLED=0"}}, t.conditions(whenNoCgo), t.pure()...)
+	return t.goTest(job{env: []string{"CGO_ENABLED=0"}}, t.conditions(whenNoCgo, whenShort), append([]string{"-short"}, t.pure()...)...)
 }
 
 func (t *suite) race() error {
-	return t.goTest(job{}, t.conditions(whenRace), append([]string{"-race"}, t.pure()...)...)
+	return t.goTest(job{}, t.conditions(whenRace, whenShort), append([]string{"-race", "-short"}, t.pure()...)...)
 }
