@@ -10,11 +10,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -118,9 +120,12 @@ func start(t *testing.T, ns *netns.Space, stdin io.Reader, name string, args ...
 	return p
 }
 
-// tail is the end of a long text.
+// tail is the end of a long text, or the length of what is no text.
 func tail(s string) string {
 	const most = 2000
+	if !utf8.ValidString(s) {
+		return strconv.Itoa(len(s)) + " bytes"
+	}
 	if len(s) > most {
 		return "… " + s[len(s)-most:]
 	}
