@@ -81,3 +81,39 @@ func TestConnectNowhere(t *testing.T) {
 		t.Errorf("%+v", u)
 	}
 }
+
+// A window that is rounded down to nothing opens again once all is read, for every scale and buffers about a unit.
+func TestScaledWindowOpens(t *testing.T) {
+	for s := range 15 {
+		for _, buf := range []int{1<<s - 1, 1 << s, 1<<s + 1, 2<<s - 1, 2 << s, 3 << s} {
+			r := newRig(t, func(u *setup) { u.MSS = 536 })
+			l := r.listen(1, stack.Options{RcvBuf: max(buf, 1), WinScale: 1 + s})
+			f := r.client(l)
+			f.in("S", 0, 0, mss(536), scale(0))
+			f.learn()
+			edge := 1 + f.out("SA", 0, 1).wnd
+			f.in("A", 1, 1)
+			if f.c = r.Accept(l); f.c == nil {
+				t.Fatal("not accepted")
+			}
+			for at, i := 1, 0; i < 50; i++ {
+				if n := min(1+i*37%536, edge-at); n > 0 {
+					f.in("A", at, 1, stream(n))
+					f.recv(pattern(at, n))
+					at += n
+				}
+				open := false
+				for len(r.got) > 0 {
+					g, err := f.parse(r.next())
+					if err != nil || int(g.ack) != at {
+						t.Fatalf("scale %d, buffer %d: %v (%v), want ACK %d", s, buf, g, err, at)
+					}
+					edge, open = max(edge, at+g.wnd<<s), g.wnd > 0
+				}
+				if !open {
+					t.Fatalf("scale %d, buffer %d: all %d bytes are read, and the window is closed", s, buf, at-1)
+				}
+			}
+		}
+	}
+}
