@@ -81,9 +81,7 @@ func BenchmarkEpollIdle(b *testing.B) {
 // BenchmarkPingPong is a byte there and back between two hosts with a worker each, with blocking calls.
 func BenchmarkPingPong(b *testing.B) {
 	x, y := ringHosts(b, Config{Yield: true})
-	cx, cy := connected(b, x, y, nil)
-	x.SetNonblock(cx, false)
-	y.SetNonblock(cy, false)
+	cx, cy := dial(b, x, y, 0)
 	go func() {
 		p := make([]byte, 1)
 		for {
