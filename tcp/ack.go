@@ -9,6 +9,10 @@ func (c *Conn) inputAck(p *Params, now int64, s *Segment) Verdict {
 			return Bad
 		}
 		c.advance(p, now, ack)
+		// Its window goes with it, whatever its number: by SND.WL1 alone a segment that is sent again would be too old,
+		// and the former window, counted from the new SND.UNA, would reach further than the peer has ever said.
+		c.setWindow(s.Seq, s.Ack, uint32(s.Wnd)<<c.SndShift)
+		return Done
 	} else if d < 0 {
 		if uint32(-d) > c.maxWnd.Load() {
 			c.challengeAck(now) // older than anything that can be under way (RFC 5961 5.2)

@@ -7,7 +7,9 @@ func (c *Conn) AckSeq() Seq {
 	if from := Seq(c.heldFrom.Load()); c.held.Load() != 0 && c.sndUna.LessEq(from) && from.Less(nxt) {
 		nxt = from
 	}
-	if edge := c.sndUna + Seq(c.sndWnd); edge.Less(nxt) && c.state.Synchronized() {
+	// An edge that has moved left by less than a unit of the scale was rounded: the peer takes what lies there, and may
+	// have done so already, so that an ACK from the edge would be old to it.
+	if edge := c.sndUna + Seq(c.sndWnd); edge.Size(nxt) >= 1<<c.SndShift && c.state.Synchronized() {
 		return edge
 	}
 	return nxt

@@ -10,6 +10,7 @@ import (
 type checker struct {
 	w     *world
 	conns map[connKey]*pair
+	again int // segments with nothing in them that was not sent before
 }
 
 // connKey names a connection by both ports, A's first.
@@ -301,6 +302,9 @@ func (k *checker) sentText(s *seen, fail func(string, ...any)) {
 		fail("text behind the FIN at %d", h.fin)
 	case end > h.edge && !probe:
 		fail("text up to %d, beyond the window, which ends at %d", end, h.edge)
+	}
+	if end <= h.sent && !probe {
+		k.again++
 	}
 	h.sent = max(h.sent, end)
 }

@@ -325,6 +325,9 @@ func (w *world) finish() {
 		x.verdict()
 	}
 	w.check.finish()
+	if n := w.check.again; n > 0 && w.quick() {
+		w.fail("%d retransmissions on a wire without loss", n)
+	}
 	// What is on the wire still holds buffers.
 	for {
 		at, ok := w.link.NextArrival()
@@ -343,9 +346,6 @@ func (w *world) finish() {
 		if st := h.end.Stats(); st.TooLong > 0 {
 			w.fail("%s: %d frames longer than the MTU", h.name, st.TooLong)
 		}
-		if n := h.Counters().Retransmits; n > 0 && w.quick() {
-			w.fail("%s: %d retransmissions on a wire without loss", h.name, n)
-		}
 		h.end.FreeLane(h.worker)
 		h.end.FreeLane(h.app)
 		if n := h.end.InUse(); n != 0 {
@@ -356,15 +356,15 @@ func (w *world) finish() {
 
 // quick says whether no frame is lost and every answer comes before any timer could expire.
 func (w *world) quick() bool {
-	rtt := w.AB.Delay + w.BA.Delay + 2*(w.A.Gap+w.B.Gap)
-	return w.Lossless() && 3*rtt < time.Duration(min(w.A.Stack.TCP.MinRTO, w.A.Stack.TCP.InitRTO)) && w.dropped() == 0
+	rtt := w.AB.Delay + w.BA.Delay
+	return w.Lossless() && w.A.Gap+w.B.Gap == 0 && 3*rtt < time.Duration(min(w.A.Stack.TCP.MinRTO, w.A.Stack.TCP.InitRTO)) && w.dropped() == 0
 }
 
-// dropped is how many frames or payloads a host dropped for want of buffers.
+// dropped is how many frames or payloads the hosts dropped for want of buffers, and how often they probed a window.
 func (w *world) dropped() (n uint64) {
 	for _, h := range [...]*host{w.a, w.b} {
 		c := h.Counters()
-		n += h.end.Stats().NoBuffer + c.Drop[stack.DropNoBuffer] + c.NoBuffer + c.TxDropped + h.end.Stats().Missed
+		n += c.Probes + h.end.Stats().NoBuffer + c.Drop[stack.DropNoBuffer] + c.NoBuffer + c.TxDropped + h.end.Stats().Missed
 	}
 	return n
 }
