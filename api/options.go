@@ -57,7 +57,15 @@ func flag(on bool) int {
 // Errors: ENOPROTOOPT (there is no such option at this level), EINVAL (the value), EISCONN (the option has to be set
 // before connect or listen).
 func (h *Host) SetSockOptInt(fd, level, name, value int) error {
-	s, err := h.locked(fd)
+	s, err := h.sock(fd)
+	if err != nil {
+		return err
+	}
+	return h.setOption(s, level, name, value)
+}
+
+func (h *Host) setOption(s *sock, level, name, value int) error {
+	err := s.lock()
 	if err != nil {
 		return err
 	}
@@ -362,8 +370,15 @@ func (h *Host) GetSockOpt(fd, level, name int, value []byte) (int, error) {
 
 // SetLinger sets SO_LINGER. On with a time of 0 s makes Close send a reset, with another time wait; see Close.
 func (h *Host) SetLinger(fd int, on bool, seconds int) error {
-	s, err := h.locked(fd)
+	s, err := h.sock(fd)
 	if err != nil {
+		return err
+	}
+	return h.setLinger(s, on, seconds)
+}
+
+func (h *Host) setLinger(s *sock, on bool, seconds int) error {
+	if err := s.lock(); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()

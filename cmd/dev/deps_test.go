@@ -38,7 +38,7 @@ const imports = `
 	github.com/spf13/pflag < cmd
 
 	# Tests may have more.
-	github.com/stretchr/testify, golang.org/x/sys < TESTS
+	github.com/stretchr/testify, golang.org/x/net/nettest, golang.org/x/sys < TESTS
 	tcp, udp         < api TESTS
 `
 
