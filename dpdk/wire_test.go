@@ -28,7 +28,7 @@ func TestWire(t *testing.T) {
 		{"memif:x.sock", false, []string{"--no-pci", memif("client", filepath.Join(wd, "x.sock"))}, "net_memif0"},
 		{"memif:/tmp/a:b", false, []string{"--no-pci", memif("client", "/tmp/a:b")}, "net_memif0"},
 		{"tap:ndpip0", true, []string{"--no-pci", "--vdev=net_tap0,iface=ndpip0"}, "net_tap0"},
-		{"af_packet:eth1", false, []string{"--no-pci", "--vdev=net_af_packet0,iface=eth1"}, "net_af_packet0"},
+		{"af_packet:eth1", false, []string{"--no-pci", "--vdev=net_af_packet0,iface=eth1,blocksz=1048576,framesz=2048,framecnt=4096"}, "net_af_packet0"},
 		{"af_xdp:enp3s0f1np1.1000", false, nil, ""}, // 16 characters are one too many
 		{"af_xdp:enp3s0f1np1.1", false, []string{"--no-pci", "--vdev=net_af_xdp0,iface=enp3s0f1np1.1"}, "net_af_xdp0"},
 		{"pci:0000:03:00.0", false, []string{"--allow=0000:03:00.0"}, "0000:03:00.0"},

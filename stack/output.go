@@ -57,8 +57,13 @@ func (s *Stack) queue(f dpdk.Frame) {
 
 func (s *Stack) sendAck(c *tcp.Conn) bool {
 	ack, wnd := c.AckWord()
-	s.count.Acks++
-	return s.segment(c, c.AckSeq(), ack, tcp.ACK, wnd, nil)
+	for range max(c.Gaps(), 1) {
+		if !s.segment(c, c.AckSeq(), ack, tcp.ACK, wnd, nil) {
+			return false
+		}
+		s.count.Acks++
+	}
+	return true
 }
 
 // sendSyn sends the SYN, or the SYN and ACK, with its options.

@@ -118,7 +118,8 @@ type Conn struct {
 	KeepCnt  uint8
 	backoff  uint8 // timeouts since the last sample, or since the window was closed
 	KeepMax  uint8 // TCP_KEEPCNT: probes without an answer that end the connection; 0: keepProbes
-	_        [8]byte
+	gaps     uint8 // segments beyond RCV.NXT since the last ACK, at most 3
+	_        [7]byte
 	KeepGap  int64 // TCP_KEEPINTVL: ns between probes; 0: by KeepIdle
 	KeepIdle int64 // SO_KEEPALIVE, TCP_KEEPIDLE: ns of silence before a probe; 0: off
 	heardAt  int64 // when the peer was last heard (kept only with KeepIdle)

@@ -199,6 +199,16 @@ func (c *Conn) inputText(s *Segment) Verdict {
 	return Kept
 }
 
+// dupAcks is how many duplicate ACKs make a sender of the usual kind send the missing segment at once (RFC 5681 3.2).
+const dupAcks = 3
+
+// Gaps is how many duplicate ACKs the burst has earned: one for each segment that lies behind a gap (RFC 5681 4.2), as
+// far as they are of use. It is taken once.
+func (c *Conn) Gaps() (n int) {
+	n, c.gaps = int(c.gaps), 0
+	return n
+}
+
 // inputTextSlow takes text and FIN in the states that have any, with what lies before RCV.NXT cut off.
 func (c *Conn) inputTextSlow(p *Params, now int64, s *Segment) Verdict {
 	switch c.state {
@@ -222,6 +232,7 @@ func (c *Conn) inputTextSlow(p *Params, now int64, s *Segment) Verdict {
 	}
 	if t.Seq != c.rcvNxt {
 		c.pend |= PendAck // a gap: there is no reorder queue, the sender goes back to here
+		c.gaps = min(c.gaps+1, dupAcks)
 		return Bad
 	}
 	if t.Len > 0 && c.flags&orphan != 0 {

@@ -15,7 +15,9 @@ func opens(read, nxt, adv Seq, buf uint32, mss uint32, shift uint8) bool {
 func gains(has, now, buf, mss uint32) bool { return now > has && now-has >= min(mss, buf/2) }
 
 // whole is the window from nxt to edge in bytes, as far as it can be told.
-func whole(nxt, edge Seq, shift uint8) uint32 { return uint32(max(nxt.Size(edge), 0)) >> shift << shift }
+func whole(nxt, edge Seq, shift uint8) uint32 {
+	return uint32(max(nxt.Size(edge), 0)) >> shift << shift
+}
 
 func (c *Conn) windowOpened() bool {
 	return c.state >= Established && c.state <= FinWait2 &&
@@ -29,7 +31,8 @@ func (c *Conn) window() uint16 {
 		return 0
 	}
 	edge, free := c.rcvAdv, Seq(c.usr.Load()>>32)+Seq(c.RcvBuf)
-	if gains(whole(c.rcvNxt, edge, c.RcvShift), whole(c.rcvNxt, free, c.RcvShift), c.RcvBuf, uint32(c.rcvMSS)) {
+	// With a gap the window stays as it is: an ACK that changes it is no duplicate to the sender (RFC 5681 2).
+	if c.gaps == 0 && gains(whole(c.rcvNxt, edge, c.RcvShift), whole(c.rcvNxt, free, c.RcvShift), c.RcvBuf, uint32(c.rcvMSS)) {
 		edge = free
 	}
 	// A scaled window is rounded down: rounded up, the edge would run away from the buffer, a little with each segment.
