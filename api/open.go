@@ -32,6 +32,8 @@ func (c *Config) check() error {
 		return bad("WinScale", "%d: want 0 to 14 (RFC 7323)", c.WinScale)
 	case c.RcvBuf < 0 || c.RcvBuf > 1<<30 || c.SndBuf < 0 || c.SndBuf > 1<<30:
 		return bad("RcvBuf, SndBuf", "want at most 1 GiB")
+	case c.IdleSleep < 0:
+		return bad("IdleSleep", "%v: want a time, or 0 for never", c.IdleSleep)
 	case c.Port < 0 || c.Port > 65535:
 		return bad("Port", "%d is not the number of a DPDK port", c.Port)
 	case c.WorkerCPU >= runtime.NumCPU() && c.WorkerCPU > 0:
