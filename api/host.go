@@ -47,7 +47,8 @@ type Config struct {
 	Inline    bool // no worker: the stack's turns are taken inside the application's calls
 	WorkerCPU int  // CPU that the worker is pinned to; -1: none. Beware that 0 is a CPU
 	Yield     bool // give the CPU away when there is nothing to do
-	// IdleSleep is how long EpollWait polls in vain before it sleeps until there is news; 0: it never sleeps.
+	// IdleSleep is for machines that must not spin: EpollWait that has polled in vain for so long sleeps until there is
+	// news, and a worker that has had nothing to do for so long looks at its port every 100 µs only. 0: they never sleep.
 	IdleSleep time.Duration
 	// KeepEAL leaves DPDK running when the host stops, for a later Open in the same process: DPDK can be started once only.
 	KeepEAL bool

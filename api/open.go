@@ -95,6 +95,7 @@ func newHost(cfg Config, st *stack.Stack, dev device) (*Host, error) {
 
 // startWorker starts the worker on a thread of its own.
 func (h *Host) startWorker() {
+	h.st.SetNap(h.cfg.IdleSleep)
 	h.st.Start()
 	// The worker's thread never comes back to Go's scheduler: without one more, the rest of the program would have to
 	// interrupt it for each goroutine.

@@ -128,7 +128,9 @@ func (s *Stack) Do(f func()) { s.do(f) }
 type turnState struct {
 	running atomic.Bool // a worker runs Turn: commands go through the ring
 	stop    atomic.Bool
-	done    chan struct{}
+	done    chan struct {
+		nap time.Duration // after how long the worker naps; 0: never
+	}
 	observe func(busy bool) // see Observe
 }
 
@@ -136,12 +138,20 @@ type turnState struct {
 // to do. The caller has locked the goroutine to its thread, and pinned and registered that as it likes.
 func (s *Stack) Run(yield bool) {
 	op := dpdk.Op(0)
+	var idle int64 // since when there was nothing to do; 0: there was
 	for !s.turns.stop.Load() {
 		busy := s.turn(op)
 		if busy {
-			op = 0
+			op, idle = 0, 0
 		} else if yield {
 			op = dpdk.OpYield
+		}
+		if !busy && s.turns.nap > 0 {
+			if idle == 0 {
+				idle = s.now
+			} else if s.now-idle >= int64(s.turns.nap) {
+				time.Sleep(napTime)
+			}
 		}
 		if s.turns.observe != nil {
 			s.turns.observe(busy)
@@ -150,6 +160,12 @@ func (s *Stack) Run(yield bool) {
 	s.turns.running.Store(false)
 	close(s.turns.done)
 }
+
+// napTime is how long the worker sleeps at a time: frames, timers and commands wait as long at most.
+const napTime = 100 * time.Microsecond
+
+// SetNap lets the worker sleep in naps once there was nothing to do for a time; 0: it never sleeps. Before Start.
+func (s *Stack) SetNap(idle time.Duration) { s.turns.nap = idle }
 
 // Start announces that Run is about to be called on another thread.
 func (s *Stack) Start() {
