@@ -128,9 +128,8 @@ func (s *Stack) Do(f func()) { s.do(f) }
 type turnState struct {
 	running atomic.Bool // a worker runs Turn: commands go through the ring
 	stop    atomic.Bool
-	done    chan struct {
-		nap time.Duration // after how long the worker naps; 0: never
-	}
+	done    chan struct{}
+	nap     time.Duration   // after how long the worker naps; 0: never
 	observe func(busy bool) // see Observe
 }
 
