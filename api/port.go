@@ -129,7 +129,7 @@ func (p *dpdkPort) config(c *Config) stack.Config {
 	return stack.Config{
 		MAC: mac, Addr: c.Addr, Gateway: c.Gateway, Neighbours: static,
 		Burst: c.Burst, MTU: mtu, MSS: c.MSS, Checksum: c.Checksum, Offload: info.TxOffload,
-		RcvBuf: c.RcvBuf, SndBuf: c.SndBuf, WinScale: c.WinScale, RxBuffers: p.mbufs,
+		RcvBuf: c.RcvBuf, SndBuf: c.SndBuf, WinScale: c.WinScale, RxBuffers: p.mbufs, TxBuffers: p.mbufs,
 	}
 }
 

@@ -22,6 +22,8 @@ type appSide struct {
 	// backlog says that the lane holds frames that the port did not take. The worker sends them if the application
 	// does not come back.
 	backlog   atomic.Uint32
+	taken     uint64        // empty buffers that applications have got, ever; less those that they gave back unsent
+	returned  atomic.Uint64 // of these, those that the worker has given back, ever; see Stack.txBack
 	consumed  atomic.Uint64 // payloads taken off receive rings, ever
 	rxPayload atomic.Uint64 // bytes read, ever
 }
@@ -83,6 +85,44 @@ func (s *Stack) withdraw(c *tcp.Conn) bool {
 	if !a.lock.try() {
 		return false
 	}
+	s.purge(c)
+	a.lock.unlock()
+	return true
+}
+
+// reclaim gives back what a closed connection has sent and nobody has acknowledged: it will not be sent again. The
+// application may not know yet that the connection is closed. It returns false when it is at its lane: try again.
+func (s *Stack) reclaim(c *tcp.Conn) bool {
+	if !c.TxLeft() {
+		return true
+	}
+	a := &s.app
+	if !a.lock.try() {
+		return false
+	}
+	s.purge(c)
+	s.drainTx(c)
+	a.lock.unlock()
+	return true
+}
+
+func (s *Stack) drainTx(c *tcp.Conn) {
+	for {
+		h := c.DrainTx()
+		if h == 0 {
+			return
+		}
+		s.w.Release(dpdk.Handle(h))
+		s.txBack++
+	}
+}
+
+// purge takes a connection's frames out of the application's lane. Under the lock.
+func (s *Stack) purge(c *tcp.Conn) {
+	a := &s.app
+	if a.lane.NTx == 0 {
+		return
+	}
 	keep := a.lane.Tx[:0]
 	for _, f := range a.lane.Tx[:a.lane.NTx] {
 		if !sameFlow(wordsAt(f.Addr), (*words)(&c.Hdr)) {
@@ -93,8 +133,16 @@ func (s *Stack) withdraw(c *tcp.Conn) bool {
 	}
 	a.lane.NTx = uint32(len(keep))
 	s.drainApp()
-	a.lock.unlock()
-	return true
+}
+
+// mayTake is how many empty buffers the application may have now. Under the lock.
+func (s *Stack) mayTake() uint32 {
+	limit := s.cfg.TxBuffers
+	if limit == 0 {
+		return burstMax
+	}
+	a := &s.app
+	return uint32(min(max(limit*3/4-int(a.taken-a.returned.Load()), 0), burstMax))
 }
 
 // Flush returns the buffers that reads have freed, and sends what waits for the port.
@@ -208,7 +256,7 @@ func (s *Stack) sendBurst(c *tcp.Conn, p []byte) int {
 	if l.NStock < segs {
 		l.Exchange(dpdk.OpFree | dpdk.OpStock)
 	}
-	if segs = min(segs, l.NStock); segs == 0 {
+	if segs = min(segs, l.NStock, s.mayTake()); segs == 0 {
 		return 0
 	}
 	if n > segs*mss {
@@ -263,6 +311,7 @@ func (s *Stack) sendBurst(c *tcp.Conn, p []byte) int {
 		p, n = p[k:], n-k
 	}
 	l.NStock -= segs
+	s.app.taken += uint64(segs)
 	tail += segs
 	if !closed {
 		l.NTx = segs

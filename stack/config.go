@@ -32,6 +32,9 @@ type Config struct {
 	// RxBuffers is the size of the pool that frames are received into. When unread data hold most of it, further
 	// payload is dropped, so that ACKs and ARP still get in. 0: unknown, no limit.
 	RxBuffers int
+	// TxBuffers is the size of the pool that frames to send are taken from. Applications get three quarters of it: what
+	// they have sent holds buffers until it is acknowledged, and an ACK needs a buffer as well. 0: unknown, no limit.
+	TxBuffers int
 	Seed      uint64 // not 0: all secrets are made from it, so that a simulation can be repeated
 }
 

@@ -271,13 +271,7 @@ func (s *Stack) shed(c *tcp.Conn) {
 		s.w.Release(dpdk.Handle(h))
 		s.rxHeld--
 	}
-	for {
-		h := c.DrainTx()
-		if h == 0 {
-			break
-		}
-		s.w.Release(dpdk.Handle(h))
-	}
+	s.drainTx(c)
 	if base, n := c.RxRing(); base != 0 {
 		s.rx.Put(base, n)
 		c.SetRxRing(0, 1)

@@ -111,6 +111,9 @@ func (s *Stack) settle() {
 	if s.w.NTx > 0 {
 		s.flush()
 	}
+	if s.txBack != s.app.returned.Load() {
+		s.app.returned.Store(s.txBack)
+	}
 }
 
 func (s *Stack) finishAll() {
@@ -146,10 +149,14 @@ func (s *Stack) finish(c *tcp.Conn) {
 	if p == 0 {
 		return
 	}
+	var left tcp.Pend // what could not be done, for want of a buffer or of the application's lane
 	if c.State() == tcp.Closed {
 		s.unlink(c) // its addresses and ports are free, though the application may still ask for the reason
+		if !s.reclaim(c) {
+			left |= tcp.PendAcked
+			c.Want(tcp.PendAcked)
+		}
 	}
-	var left tcp.Pend // what could not be done, for want of a buffer or of the application's lane
 	if p&tcp.PendAcked != 0 {
 		if !s.releaseAcked(c) {
 			left |= tcp.PendAcked
@@ -175,8 +182,8 @@ func (s *Stack) finish(c *tcp.Conn) {
 	if p&tcp.PendProbe != 0 && !s.sendProbe(c) {
 		left |= tcp.PendProbe
 	}
-	if p&tcp.PendRst != 0 && !s.sendRst(c) {
-		left |= tcp.PendRst
+	if p&tcp.PendRst != 0 && !s.sendRst(c) && p&tcp.PendGone == 0 {
+		left |= tcp.PendRst // but nothing waits for it that can go: the peer will ask
 	}
 	if c.PortRef != 0 && c.State() == tcp.TimeWait && c.Linked&waitNoted == 0 {
 		c.Linked |= waitNoted
@@ -233,6 +240,7 @@ func (s *Stack) releaseAcked(c *tcp.Conn) bool {
 		}
 		n := tcp.PopAcked(c, free)
 		s.w.NFree += uint32(n)
+		s.txBack += uint64(n)
 		if n < len(free) {
 			return true
 		}

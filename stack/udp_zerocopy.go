@@ -39,6 +39,7 @@ func (s *Stack) SendUDPBufs(u *udp.Sock, f []dpdk.Frame, addr uint32, port uint1
 		a.txDatagrams++
 		n++
 	}
+	a.taken -= uint64(n) // they are the port's
 	s.drainApp()
 	a.lock.unlock()
 	if len(waiting) > 0 {

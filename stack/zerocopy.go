@@ -22,9 +22,10 @@ func (s *Stack) AllocBufs(f []dpdk.Frame) (n int) {
 		if int(l.NStock) < k {
 			l.Exchange(dpdk.OpFree | dpdk.OpStock)
 		}
-		if k = min(k, int(l.NStock)); k == 0 {
+		if k = min(k, int(l.NStock), int(s.mayTake())); k == 0 {
 			break
 		}
+		a.taken += uint64(k)
 		stock := l.Stock[int(l.NStock)-k : l.NStock]
 		for i := range stock {
 			b, to := &stock[k-1-i], &f[n+i]
@@ -49,6 +50,8 @@ func (s *Stack) FreeBufs(f []dpdk.Frame, received bool) {
 	}
 	if received {
 		a.consumed.Add(uint64(len(f)))
+	} else {
+		a.taken -= uint64(len(f))
 	}
 	a.lock.unlock()
 }
@@ -104,6 +107,7 @@ func (s *Stack) sendBufs(c *tcp.Conn, f []dpdk.Frame) (n int, e syscall.Errno) {
 		}
 		if b.Len == 0 { // nothing to send, but the buffer was handed over
 			l.Release(b.Handle)
+			s.app.taken--
 			n++
 			continue
 		}

@@ -132,6 +132,9 @@ func (c *Conn) DrainRx() (handle uintptr) {
 	return c.rxAt(uint32(w)).Handle
 }
 
+// TxLeft says whether DrainTx has something to give.
+func (c *Conn) TxLeft() bool { return c.txBase != 0 && c.txNext != uint32(c.snd.Load()) }
+
 // DrainTx is described with DrainRx.
 func (c *Conn) DrainTx() (handle uintptr) {
 	if c.txBase == 0 || c.txNext == uint32(c.snd.Load()) {

@@ -78,12 +78,20 @@ func (l *Link) AdvanceTo(t time.Duration) { l.Advance(max(t-l.Now(), 0)) }
 // refused frames has room again. It may have passed already, if nobody has looked. ok is false if the wire is empty.
 // A simulator moves the clock to this time, or to the next timer of a stack if that comes first.
 func (l *Link) NextArrival() (t time.Duration, ok bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, p := range []*path{l.A.out, l.B.out} {
-		if at, any := p.next(l.Now()); any && (!ok || at < t) {
-			t, ok = at, true
-		}
+	t, ok = l.A.NextArrival()
+	if at, any := l.B.NextArrival(); any && (!ok || at < t) {
+		t, ok = at, true
+	}
+	return t, ok
+}
+
+// NextArrival is Link.NextArrival for what concerns this end: frames that it can receive, and its own transmit ring.
+func (e *End) NextArrival() (t time.Duration, ok bool) {
+	e.link.mu.Lock()
+	defer e.link.mu.Unlock()
+	t, ok = e.in.arrival()
+	if at, any := e.out.room(e.link.Now()); any && (!ok || at < t) {
+		t, ok = at, true
 	}
 	return t, ok
 }

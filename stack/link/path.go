@@ -276,18 +276,21 @@ func (p *path) recycle(data []byte) {
 	}
 }
 
-// next is when something happens, see Link.NextArrival.
-func (p *path) next(now time.Duration) (at time.Duration, ok bool) {
+// arrival is when the next frame can be received.
+func (p *path) arrival() (at time.Duration, ok bool) {
 	if p.ready.len() > 0 {
 		return p.ready.first().at, true
 	}
 	if len(p.flights) > 0 {
-		at, ok = p.flights[0].at, true
+		return p.flights[0].at, true
 	}
+	return 0, false
+}
+
+// room is when a transmit ring that refused frames has room again.
+func (p *path) room(now time.Duration) (at time.Duration, ok bool) {
 	if p.refused && p.waiting(now) >= p.from.port.TxRing {
-		if t := *p.leaving.first(); !ok || t < at {
-			at, ok = t, true
-		}
+		return *p.leaving.first(), true
 	}
-	return at, ok
+	return 0, false
 }

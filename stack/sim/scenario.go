@@ -243,7 +243,7 @@ func (d *source) host(params tcp.Params, sums, mtu int) Host {
 		c.WinScale = d.between(0, 14)
 	}
 	c.MaxRing = pick(d, 0, 0, 64, 512)
-	c.RxBuffers = h.Port.Buffers
+	c.RxBuffers, c.TxBuffers = h.Port.Buffers, h.Port.TxBuffers
 	h.Stack = c
 	if d.one(2) {
 		h.Gap = d.duration(time.Microsecond, 10*time.Millisecond)

@@ -281,15 +281,10 @@ func (w *world) next() (t time.Duration, ok bool) {
 			poll = true
 		}
 	}
-	if at, any := w.link.NextArrival(); any {
-		if at > now {
-			add(at)
-		} else {
-			due(w.a, at)
-			due(w.b, at)
-		}
-	}
 	for _, h := range [...]*host{w.a, w.b} {
+		if at, any := h.end.NextArrival(); any {
+			due(h, at)
+		}
 		if at, any := h.Deadline(); any {
 			due(h, h.zero+at)
 		}
