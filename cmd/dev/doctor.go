@@ -70,6 +70,7 @@ func (d *dev) seeSystem() finding {
 
 func (d *dev) seeBuild(ctx context.Context) []finding {
 	var out []finding
+	flags, _ := d.output(ctx, job{argv: []string{"pkg-config", "--cflags", "libdpdk"}})
 	for _, n := range needsToBuild() {
 		f := finding{what: n.name, good: n.ok(ctx, d), have: "there"}
 		if n.name == needDPDK.name {
@@ -89,6 +90,9 @@ func (d *dev) seeBuild(ctx context.Context) []finding {
 			if n.name == needDrivers.name && !needDPDK.ok(ctx, d) {
 				f.get = "they come with libdpdk-dev"
 			}
+		}
+		if n.name == needDPDK.name && f.good && strings.Contains(flags, cgoAllow) {
+			f.have += ", whose flags the go command takes with CGO_CFLAGS_ALLOW=" + cgoAllow + " in the environment (dev sets it)"
 		}
 		out = append(out, f)
 	}

@@ -25,7 +25,21 @@ func newDev() (*dev, error) {
 	if err != nil {
 		return nil, err
 	}
+	allowCgoFlags()
 	return &dev{root: root, goTool: goTool, uid: os.Getuid(), out: newScreen(os.Stdout)}, nil
+}
+
+// cgoAllow are the compiler flags that newer DPDK's pkg-config gives (seen with 24.11) and that the go command takes
+// from no package unless the environment allows them.
+const cgoAllow = "-mrtm"
+
+// allowCgoFlags allows them to every go command that dev starts, besides what the user allows.
+func allowCgoFlags() {
+	allow := cgoAllow
+	if own := os.Getenv("CGO_CFLAGS_ALLOW"); own != "" {
+		allow = own + "|" + cgoAllow
+	}
+	os.Setenv("CGO_CFLAGS_ALLOW", allow)
 }
 
 // findRoot goes up from the working directory to the folder with ndpip's go.mod.
