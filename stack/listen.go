@@ -173,7 +173,7 @@ func (s *Stack) setup(o *Options, k key) tcp.Setup {
 	shift := uint8(0)
 	if scale := max(o.WinScale-1, s.cfg.WinScale); o.WinScale > 0 || scale > 0 {
 		shift = uint8(min(scale, 14))
-		rcv = min(max(rcv, 1<<shift), 65535<<shift) // less than a unit could not be told
+		rcv = min(max(rcv, 2<<shift), 65535<<shift) // less than a unit could not be told, and of one alone each byte leaves none
 	} else {
 		for shift < 14 && rcv>>shift > 65535 {
 			shift++

@@ -198,6 +198,9 @@ func (d *source) params(worst link.Path) tcp.Params {
 	if bad := worst.Loss + worst.Corrupt + worst.Reorder; bad > 0.01 {
 		p.SynRetries, p.SynAckRetries, p.Retries, p.OrphanRetries = 20, 20, 30, 30
 	}
+	if p.MinRTO < int64(100*time.Millisecond) {
+		p.Retries, p.OrphanRetries = max(p.Retries, 20), max(p.OrphanRetries, 20) // or they are soon used up
+	}
 	if rtt := int64(2 * worst.Delay); p.MaxRTO < 4*rtt {
 		p.MaxRTO = 60e9
 	}
