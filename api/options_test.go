@@ -206,3 +206,13 @@ func TestZeroCopyUDP(t *testing.T) {
 		}
 	})
 }
+
+// TestOwnAddress: there is no loopback.
+func TestOwnAddress(t *testing.T) {
+	a, _ := linkHosts(t, Config{}, link.Config{})
+	fd, err := a.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
+	ok(t, err)
+	if err := a.Connect(fd, netip.AddrPortFrom(a.Addr(), 80)); err != unix.ENETUNREACH {
+		t.Error(err)
+	}
+}
