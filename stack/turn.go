@@ -97,7 +97,7 @@ func (s *Stack) fire(id uint32) {
 	c := s.conns.at(id)
 	c.TimerAt = 0
 	c.Timer(&s.cfg.TCP, s.now)
-	if c.Pending()&tcp.PendRtx != 0 {
+	if c.Pending()&(tcp.PendRtx|tcp.PendSyn|tcp.PendProbe) != 0 {
 		s.renew(c) // the peer may have moved
 	}
 	s.touch(c)

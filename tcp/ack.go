@@ -106,13 +106,16 @@ func (c *Conn) setWindow(seq, ack Seq, wnd uint32) {
 	if !opened || !c.state.Synchronized() {
 		return
 	}
+	probed := c.backoff > 0
 	c.backoff = 0 // the persist timer's backoff ends
 	if c.flags&orphan == 0 {
 		c.retries = 0
 	}
-	if c.outstanding() > 0 {
+	// What the persist timer has probed with goes out now. What was sent before the window closed, a moment ago, is
+	// still under way: a window that is rounded down closes and opens with each read.
+	if probed && c.outstanding() > 0 {
 		c.rtoAt = 0
-		c.startRtx() // what waited behind the closed window goes out now
+		c.startRtx()
 	}
 }
 
@@ -120,6 +123,7 @@ func (c *Conn) setWindow(seq, ack Seq, wnd uint32) {
 // window lets it.
 func (c *Conn) sendHeld() {
 	if c.held.Load() != 0 && c.sndUna == Seq(c.heldFrom.Load()) && c.sndWnd > 0 && c.flags&rtxOn == 0 && c.sndUna != c.sndNxt() {
+		c.rtoAt = 0 // that was the persist timer's
 		c.startRtx()
 	}
 }

@@ -5,7 +5,9 @@ package tcp
 func (c *Conn) AckSeq() Seq {
 	nxt := c.sndNxt()
 	if from := Seq(c.heldFrom.Load()); c.held.Load() != 0 && c.sndUna.LessEq(from) && from.Less(nxt) {
-		nxt = from
+		if c.flags&rtxOn == 0 || c.rtxEnd.LessEq(from) { // else it is being sent
+			nxt = from
+		}
 	}
 	// An edge that has moved left by less than a unit of the scale was rounded: the peer takes what lies there, and may
 	// have done so already, so that an ACK from the edge would be old to it.

@@ -36,6 +36,7 @@ type half struct {
 	acked uint32 // behind the last unit whose acknowledgement this host has received
 	edge  uint32 // the right edge of the window that this host knows of, the rightmost so far
 	told  uint32 // the same, as the other host has sent it
+	shut  bool   // the other host closes the window for want of buffers
 }
 
 func newChecker(w *world) *checker { return &checker{w: w, conns: map[connKey]*pair{}} }
@@ -253,8 +254,8 @@ func (k *checker) sentAck(s *seen, fail func(string, ...any)) {
 		fail("a right edge of %d: read %d, a buffer of %d", edge, read, buf)
 	}
 	// A host that is short of buffers closes its windows, whatever they were.
-	short := wnd == 0 && s.from.Usage().Unread > 0
-	if edge+slack < s.other.told && k.ordered(s.from) && !short {
+	s.other.shut = wnd == 0 && (s.other.shut || s.from.Usage().Unread > 0)
+	if edge+slack < s.other.told && k.ordered(s.from) && !s.other.shut {
 		fail("the right edge moves left from %d to %d (window %d)", s.other.told, edge, wnd)
 	}
 	s.other.told = max(s.other.told, edge)

@@ -198,8 +198,12 @@ func (d *source) params(worst link.Path) tcp.Params {
 	if bad := worst.Loss + worst.Corrupt + worst.Reorder; bad > 0.01 {
 		p.SynRetries, p.SynAckRetries, p.Retries, p.OrphanRetries = 20, 20, 30, 30
 	}
+	// Where times are short, more tries are needed to wait as long.
 	if p.MinRTO < int64(100*time.Millisecond) {
-		p.Retries, p.OrphanRetries = max(p.Retries, 20), max(p.OrphanRetries, 20) // or they are soon used up
+		p.Retries, p.OrphanRetries = max(p.Retries, 20), max(p.OrphanRetries, 20)
+	}
+	if p.InitRTO < int64(time.Second) {
+		p.SynRetries, p.SynAckRetries = 20, 20
 	}
 	if rtt := int64(2 * worst.Delay); p.MaxRTO < 4*rtt {
 		p.MaxRTO = 60e9
@@ -289,7 +293,7 @@ func (d *source) conn(most int) Conn {
 
 func (d *source) side(most int) Side {
 	s := Side{Write: d.log(1, most), ZeroWrite: d.one(3), ZeroRead: d.one(3)}
-	s.WriteMax = pick(d, 1, 100, 1000, 4096, 65536, 1<<20)
+	s.WriteMax = pick(d, 1, 100, 1000, 4096, 65536, 1<<18)
 	if s.WriteMax == 1 {
 		s.Write = min(s.Write, 3000)
 	}

@@ -48,7 +48,9 @@ type side struct {
 	gaveUp                bool
 	rest                  []dpdk.Frame // filled and refused, to be sent at wrote
 	kept                  []kept
-	buf                   []byte
+	out, buf              []byte // for writing and for reading
+	filledAt              uint64 // out holds the stream from here on
+	filled                int    // so many bytes of it
 }
 
 // kept are received buffers that the application has not given back yet.
@@ -64,7 +66,8 @@ func newSide(h *host, c *Conn, idx int, do *Side, opener bool) *side {
 	if h.name == "B" {
 		x.outKey, x.inKey = x.inKey, x.outKey
 	}
-	x.buf = make([]byte, max(min(do.ReadMax, 1<<16), min(do.WriteMax, do.Write), 1))
+	x.buf = make([]byte, min(do.ReadMax, 1<<16))
+	x.out = make([]byte, min(do.WriteMax, do.Write))
 	return x
 }
 

@@ -14,8 +14,11 @@ func (x *side) write() bool {
 		return x.writeBufs()
 	}
 	n := min(1+x.w.rnd.IntN(x.do.WriteMax), x.do.Write-int(x.wrote))
-	p := x.buf[:n]
-	fill(p, x.outKey, x.wrote)
+	p := x.out[:n]
+	if x.filledAt != x.wrote || x.filled < n {
+		fill(p, x.outKey, x.wrote)
+		x.filledAt, x.filled = x.wrote, n
+	}
 	k, e := x.Send(x.c, p)
 	switch {
 	case e == syscall.EAGAIN && k == 0:
