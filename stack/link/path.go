@@ -122,6 +122,7 @@ type path struct {
 	spare   [][]byte     // memory of frames that have been received
 
 	busy    time.Duration       // when the wire is free again
+	rest    int64               // and what is left of a nanosecond, in units of 1/Rate
 	leaving fifo[time.Duration] // when each frame that waits for the wire, or is on it, has left; ascending
 	refused bool                // the sender waits for room in the transmit ring
 }
@@ -182,8 +183,12 @@ func (p *path) put(mem []byte, flags dpdk.Flags, h *hold) {
 		return
 	}
 	if p.Rate > 0 {
-		size := int64(max(len(data), wireMin)+wireOverhead) * 8
-		p.busy = max(p.busy, now) + time.Duration(size*int64(time.Second)/p.Rate)
+		if p.busy < now {
+			p.busy, p.rest = now, 0
+		}
+		size := int64(max(len(data), wireMin)+wireOverhead)*8*int64(time.Second) + p.rest
+		p.busy += time.Duration(size / p.Rate)
+		p.rest = size % p.Rate // or a fast wire would be some percent faster
 		f.at = p.busy
 		p.waiting(now) // forgets those that have left
 		p.leaving.push(f.at)

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -22,7 +21,7 @@ func newTester() *tester {
 	}
 	s := &Scenario{A: cfg(1), B: cfg(2), Static: true,
 		Conns: []Conn{{A: Side{Write: 5000, WriteMax: 1, ReadMax: 1}, B: Side{Write: 5000, WriteMax: 1, ReadMax: 1}}}}
-	w := &world{Scenario: s, rnd: rand.New(rand.NewPCG(1, 1))}
+	w := newWorld(s)
 	w.build(Options{})
 	t := &tester{w, 0xffffff00, 77}
 	t.pass(true, t.frame(true, "S", 0, 0, 1000, 0))

@@ -211,6 +211,8 @@ func (d *source) params(worst link.Path) tcp.Params {
 	return p
 }
 
+const offload = dpdk.TxTCPSum | dpdk.TxUDPSum
+
 // host draws an end. sums says who computes checksums: nobody in software is left to say but 3, where nobody does.
 func (d *source) host(params tcp.Params, sums, mtu int) Host {
 	h := Host{}
@@ -233,7 +235,7 @@ func (d *source) host(params tcp.Params, sums, mtu int) Host {
 		c.Checksum = stack.ChecksumAuto
 	case 1:
 		c.Checksum, h.Port.RxChecksum = stack.ChecksumAuto, true
-		h.Port.TxChecksum, c.Offload = true, dpdk.TxTCPSum|dpdk.TxUDPSum
+		h.Port.TxChecksum, c.Offload = true, offload
 	case 2:
 		c.Checksum = stack.ChecksumSoftware
 	case 3:

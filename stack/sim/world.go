@@ -42,19 +42,20 @@ const (
 // world is one run.
 type world struct {
 	*Scenario
-	rnd    *rand.Rand
-	link   *link.Link
-	a, b   *host
-	sides  []*side
-	check  *checker
-	errors []string
-	frames int
-	hash   uint64
-	start  time.Duration // on the link's clock: when the first connection may start
-	nested bool          // some thread runs in the middle of another's call
-	poll   time.Duration // how long to wait when nothing is known of the next event
-	still  int           // rounds without time moving
-	rounds int
+	rnd     *rand.Rand
+	link    *link.Link
+	a, b    *host
+	sides   []*side
+	check   *checker
+	errors  []string
+	frames  int
+	hash    uint64
+	start   time.Duration // on the link's clock: when the first connection may start
+	nested  bool          // some thread runs in the middle of another's call
+	poll    time.Duration // how long to wait when nothing is known of the next event
+	still   int           // rounds without time moving
+	rounds  int
+	endless bool // there is no limit to the number of rounds
 }
 
 // host is one end: its port, its stack, and the lanes of its two threads.
@@ -73,7 +74,7 @@ type host struct {
 
 // Run runs a scenario to its end.
 func Run(s *Scenario, o Options) (r Result) {
-	w := &world{Scenario: s, rnd: rand.New(rand.NewPCG(s.Seed, 0xa1))}
+	w := newWorld(s)
 	defer func() {
 		if p := recover(); p != nil {
 			w.errors = append(w.errors, fmt.Sprintf("panic: %v\n%s", p, debug.Stack()))
@@ -89,6 +90,10 @@ func Run(s *Scenario, o Options) (r Result) {
 	}
 	r.Retransmits = w.a.Counters().Retransmits + w.b.Counters().Retransmits
 	return r
+}
+
+func newWorld(s *Scenario) *world {
+	return &world{Scenario: s, rnd: rand.New(rand.NewPCG(s.Seed, 0xa1))}
 }
 
 func (w *world) fail(format string, args ...any) {
@@ -204,8 +209,19 @@ func (h *host) turn() bool {
 
 // run goes from event to event until everything is over.
 func (w *world) run() {
+	w.until(1 << 62)
+	if len(w.errors) > 0 {
+		w.dump()
+	}
+}
+
+// maxRounds is how often everybody gets a turn. A run has some thousand rounds.
+const maxRounds = 500_000
+
+// until goes on until the link's clock shows end, or all is over, or something is wrong.
+func (w *world) until(end time.Duration) {
 	for len(w.errors) == 0 {
-		if w.rounds++; w.rounds > 500_000 {
+		if w.rounds++; w.rounds > maxRounds && !w.endless {
 			w.fail("no end of events")
 		}
 		busy := false
@@ -243,14 +259,14 @@ func (w *world) run() {
 		case !ok && w.giveUp():
 		case !ok:
 			w.fail("nothing will ever happen any more")
+		case t > end:
+			w.link.AdvanceTo(end)
+			return
 		case t-w.start > 3*patience:
 			w.fail("no end in sight")
 		default:
 			w.link.AdvanceTo(t)
 		}
-	}
-	if len(w.errors) > 0 {
-		w.dump()
 	}
 }
 
