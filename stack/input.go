@@ -263,6 +263,8 @@ func (s *Stack) feed(f *dpdk.Frame, b []byte, h *wire.IPv4, l4 []byte, k key, c 
 		s.hold()
 		s.count.RxData++
 		return true
+	case tcp.Gathered:
+		s.count.RxData++
 	case tcp.Refuse:
 		if c.State() == tcp.Closed { // earlier in this burst
 			s.unlink(c)

@@ -5,13 +5,14 @@ type Verdict uint8
 
 // The verdicts. Without Kept the caller releases the buffer.
 const (
-	Done    Verdict = 0         // nothing more to do than what Pending says
-	Kept    Verdict = 1 << iota // the payload lies in the receive ring now
-	Refuse                      // answer with the RST that RFC 9293 3.10.7.1 gives for this segment
-	Reopen                      // a new SYN for a connection in TIME-WAIT: release it and treat the segment as new
-	NoStage                     // the payload needs a gathering buffer: SetStage, and feed the segment again
-	NoRing                      // the payload needs a receive ring: give the connection one and feed the segment again
-	Bad                         // unacceptable; counted by the caller
+	Done     Verdict = 0         // nothing more to do than what Pending says
+	Kept     Verdict = 1 << iota // the payload lies in the receive ring now
+	Refuse                       // answer with the RST that RFC 9293 3.10.7.1 gives for this segment
+	Reopen                       // a new SYN for a connection in TIME-WAIT: release it and treat the segment as new
+	NoStage                      // the payload needs a gathering buffer: SetStage, and feed the segment again
+	NoRing                       // the payload needs a receive ring: give the connection one and feed the segment again
+	Bad                          // unacceptable; counted by the caller
+	Gathered                     // the payload was taken by copying it, see stage.go
 )
 
 // Input is segment arrival (RFC 9293 3.10.7) for a connection that exists. now is in ns.
@@ -247,7 +248,7 @@ func (c *Conn) inputTextSlow(p *Params, now int64, s *Segment) Verdict {
 	}
 	v := Done
 	if t.Len > 0 {
-		if v = c.inputText(&t); v != Kept && v != Done {
+		if v = c.inputText(&t); v != Kept && v != Gathered {
 			return v
 		}
 	}

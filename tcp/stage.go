@@ -50,7 +50,7 @@ func (c *Conn) inputCrowded(s *Segment, n, used uint32) Verdict {
 	c.stageLen += n
 	c.rcvNxt += Seq(n)
 	c.pend |= PendRead
-	return Done
+	return Gathered
 }
 
 func (c *Conn) pushStage() {
