@@ -272,6 +272,7 @@ func (t *twoStacks) both(tb testing.TB, port uint16, tune func(a, b *task)) {
 	if !dropped && (a.read != b.wrote || b.read != a.wrote) {
 		tb.Errorf("port %d: wrote %d and %d, read %d and %d", port, a.wrote, b.wrote, b.read, a.read)
 	}
+	tb.Logf("port %d: %d bytes one way, %d the other", port, a.read, b.read)
 	if a.wrote+b.wrote == 0 {
 		tb.Errorf("port %d: nothing was sent", port)
 	}
