@@ -38,7 +38,7 @@ func TestEdgeServer(t *testing.T) {
 				edgeClient(t, a, at, random(uint64(i), size))
 			}()
 		}
-		waitFor(t, &clients, 100*time.Second, a, b)
+		waitFor(t, &clients, 60*time.Second, a, b)
 		ok(t, b.Close(ep))
 		server.Wait()
 	})

@@ -2,6 +2,7 @@ package api
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"os"
 	"sync"
@@ -83,8 +84,33 @@ func waitFor(t *testing.T, wg *sync.WaitGroup, limit time.Duration, hosts ...*Ho
 	select {
 	case <-done:
 	default:
+		for i, h := range hosts {
+			t.Logf("host %d: %+v", i, h.Stats())
+			h.fds.each(func(s *sock) { t.Logf("host %d: %s", i, dump(h, s)) })
+		}
 		t.Fatalf("goroutines still wait after %v", limit)
 	}
+}
+
+// dump is all there is to know of a connection that hangs.
+func dump(h *Host, s *sock) string {
+	c := s.conn.Load()
+	if c == nil {
+		return fmt.Sprintf("%d: kind %d", s.fd, s.kind.Load())
+	}
+	_, unread := c.Unread()
+	room, nxt, idle := c.Room()
+	ack, wnd := c.AckWord()
+	var debug string
+	h.st.Do(func() { debug = c.Debug() })
+	text := fmt.Sprintf("%d: %s, %+v unread %d, staged %v, room %d nxt %d idle %v, ack %d wnd %d shift %d, writable %v, worth %v, noSpace %v, watch %#x ready %#x asleep %d",
+		s.fd, debug, h.st.Info(c), unread, c.Staged(), room, nxt, idle, ack, wnd, c.RcvShift, c.Writable(), c.Worth(room), s.noSpace.Load(), c.Watch.Load(), c.Ready.Load(), s.asleep.Load())
+	if items := s.items.Load(); items != nil {
+		for _, it := range *items {
+			text += fmt.Sprintf(", item %#x listed %v", it.ev.Load(), it.listed)
+		}
+	}
+	return text
 }
 
 // TestReaderAndEpoll has goroutines that block in Read next to one that polls with EpollWait: who takes news takes them
