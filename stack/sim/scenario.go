@@ -287,6 +287,11 @@ func (d *source) conn(most int) Conn {
 	} else if d.one(3) {
 		c.A.Write = 0
 	}
+	for _, x := range [...]struct{ reader, writer *Side }{{&c.A, &c.B}, {&c.B, &c.A}} {
+		if x.reader.ReadMax == 1 && x.writer.Write > 20000 {
+			x.reader.ReadMax = 100
+		}
+	}
 	if c.A.End == AfterPeer && c.B.End == AfterPeer {
 		c.B.End = Shutdown // or each waits for the other
 	}
@@ -304,9 +309,6 @@ func (d *source) side(most int) Side {
 		s.Write = min(s.Write, 500*s.WriteMax)
 	}
 	s.ReadMax = pick(d, 1, 100, 1460, 16384, 1<<20)
-	if s.ReadMax == 1 && s.Write > 20000 {
-		s.ReadMax = 100
-	}
 	if d.one(4) {
 		s.ReadEvery = d.duration(time.Microsecond, 100*time.Millisecond)
 		s.ReadMax = max(s.ReadMax, most/500)
