@@ -122,7 +122,8 @@ func (c *Conn) setWindow(seq, ack Seq, wnd uint32) {
 // sendHeld starts sending what the application queued without sending, once all before it is acknowledged and the
 // window lets it.
 func (c *Conn) sendHeld() {
-	if c.held.Load() != 0 && c.sndUna == Seq(c.heldFrom.Load()) && c.sndWnd > 0 && c.flags&rtxOn == 0 && c.sndUna != c.sndNxt() {
+	c.noteHeld()
+	if c.unsent() && c.sndUna == c.newNxt && c.sndWnd > 0 && c.flags&rtxOn == 0 {
 		c.rtoAt = 0 // that was the persist timer's
 		c.startRtx()
 	}

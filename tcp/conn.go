@@ -82,6 +82,7 @@ type Conn struct {
 	retries    uint8 // retransmissions since the last progress
 	rcvMSS     uint16
 	challenges uint16 // challenge ACKs sent since challengeAt
+	gaps       uint8  // segments beyond RCV.NXT since the last ACK, at most 3
 	soft       Reason // what ICMP last said of a segment that is not acknowledged; see SoftError
 
 	rtxNxt, rtxEnd Seq // go-back-N: next to resend, and SND.NXT when the resending began
@@ -118,8 +119,8 @@ type Conn struct {
 	KeepCnt  uint8
 	backoff  uint8 // timeouts since the last sample, or since the window was closed
 	KeepMax  uint8 // TCP_KEEPCNT: probes without an answer that end the connection; 0: keepProbes
-	gaps     uint8 // segments beyond RCV.NXT since the last ACK, at most 3
-	_        [7]byte
+	newNxt   Seq   // of what was held: sent up to here,
+	newEnd   Seq   // and queued up to here; it is the worker who sends that
 	KeepGap  int64 // TCP_KEEPINTVL: ns between probes; 0: by KeepIdle
 	KeepIdle int64 // SO_KEEPALIVE, TCP_KEEPIDLE: ns of silence before a probe; 0: off
 	heardAt  int64 // when the peer was last heard (kept only with KeepIdle)

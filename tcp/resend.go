@@ -4,10 +4,9 @@ package tcp
 // drop the segment: the window may have shrunk since it was sent. Nor beyond what was queued and not sent at all.
 func (c *Conn) AckSeq() Seq {
 	nxt := c.sndNxt()
-	if from := Seq(c.heldFrom.Load()); c.held.Load() != 0 && c.sndUna.LessEq(from) && from.Less(nxt) {
-		if c.flags&rtxOn == 0 || c.rtxEnd.LessEq(from) { // else it is being sent
-			nxt = from
-		}
+	c.noteHeld()
+	if c.unsent() {
+		nxt = c.newNxt
 	}
 	// An edge that has moved left by less than a unit of the scale was rounded: the peer takes what lies there, and may
 	// have done so already, so that an ACK from the edge would be old to it.
@@ -29,6 +28,7 @@ func (c *Conn) Probe() (addr uintptr, seq Seq, fin, ok bool) {
 	if c.outstanding() == 0 {
 		return 0, c.sndUna - 1, false, false
 	}
+	c.sentNew(c.sndUna + 1)
 	if c.finAt(c.sndUna) {
 		return 0, c.sndUna, true, true
 	}
@@ -80,6 +80,33 @@ func (c *Conn) NextResend() (addr uintptr, n int, seq Seq, fin, ok bool) {
 	return 0, 0, 0, false, false
 }
 
+// noteHeld takes notice of what the application has queued without sending: it is sent by the worker, newNxt to newEnd.
+func (c *Conn) noteHeld() {
+	nxt := c.sndNxt() // before held: what the application sends itself comes after it has cleared that
+	if c.held.Load() == 0 {
+		return
+	}
+	from := Seq(c.heldFrom.Load())
+	size := from.Size(nxt)
+	if size <= 0 {
+		return // it is about to be committed
+	}
+	if d := uint32(c.newEnd - from); d == 0 || d > uint32(size) {
+		c.newNxt = from
+	} // else it is known, and only a FIN has come behind it
+	c.newEnd = nxt
+}
+
+// unsent says whether something that was held has not been sent at all.
+func (c *Conn) unsent() bool { return c.newNxt != c.newEnd }
+
+// sentNew notes that the worker has sent up to seq.
+func (c *Conn) sentNew(seq Seq) {
+	if uint32(seq-c.newNxt) <= uint32(c.newEnd-c.newNxt) {
+		c.newNxt = seq
+	}
+}
+
 // Resent moves on after NextResend's segment was sent.
 func (c *Conn) Resent() {
 	_, n, _, fin, ok := c.NextResend()
@@ -90,9 +117,8 @@ func (c *Conn) Resent() {
 	default:
 		c.rtxNxt += Seq(n)
 	}
+	c.sentNew(c.rtxNxt)
 }
 
 // First says whether what lies at seq was held back until now, so that sending it is no retransmission.
-func (c *Conn) First(seq Seq) bool {
-	return c.held.Load() != 0 && Seq(c.heldFrom.Load()).LessEq(seq) && c.retries == 0
-}
+func (c *Conn) First(seq Seq) bool { return seq.InWindow(c.newNxt, uint32(c.newEnd-c.newNxt)) }
