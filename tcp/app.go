@@ -11,9 +11,6 @@ func (c *Conn) Status() (s State, r Reason, eof bool) {
 	return State(w), Reason(w >> 8), w&statusEOF != 0
 }
 
-// WasUp says whether the connection has ever been open: what ended it then was no failure to connect.
-func (c *Conn) WasUp() bool { return c.status.Load()&statusUp != 0 }
-
 // FinQueued says whether the application has ended its side of the stream.
 func (c *Conn) FinQueued() bool { return c.fin.Load() != 0 }
 

@@ -135,7 +135,6 @@ const (
 	orphan                        // the application has closed: nobody reads, nobody asks for the state
 	active                        // opened by connect
 	noScale                       // the peer did not offer window scaling
-	wasUp                         // has been in ESTABLISHED
 	copied                        // copies were sent of what lies before rtxEnd; see Copied
 	squeezed                      // the stack is short of buffers: the peer sees a closed window
 )
@@ -179,11 +178,8 @@ func DefaultParams() Params {
 		SynRetries: 7, SynAckRetries: 6, Retries: 15, OrphanRetries: 8}
 }
 
-// status word: state, reason << 8, and these.
-const (
-	statusEOF = 1 << 16
-	statusUp  = 1 << 17
-)
+// status word: state, reason << 8, end of stream.
+const statusEOF = 1 << 16
 
 func (c *Conn) sndNxt() Seq { return Seq(c.snd.Load() >> 32) }
 

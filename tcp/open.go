@@ -146,7 +146,6 @@ func (c *Conn) established(p *Params, now int64, s *Segment) {
 	c.retries, c.backoff, c.failSince, c.rtoAt, c.timedAt = 0, 0, 0, 0, 0
 	c.heardAt = now
 	c.pend &^= PendSyn // one that found no buffer, or was asked for again, comes too late
-	c.flags |= wasUp
 	c.setState(Established)
 	c.pend |= PendOpen | PendWrite | PendRead | PendTimer
 	c.publishAck()

@@ -100,9 +100,6 @@ func (c *Conn) Publish(p *Params, now int64) {
 	if c.flags&finRcvd != 0 && c.stageLen == 0 {
 		w |= statusEOF
 	}
-	if c.flags&wasUp != 0 {
-		w |= statusUp
-	}
 	if c.status.Load() != w {
 		c.status.Store(w)
 	}
