@@ -19,7 +19,7 @@ type testOptions struct {
 }
 
 // testLimit is the end of a test run that hangs. With --fuzztime a run takes as long as it takes.
-const testLimit = 14 * time.Minute
+const testLimit = 25 * time.Minute
 
 func testVerb() verb {
 	var o testOptions
