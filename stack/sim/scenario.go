@@ -256,6 +256,9 @@ func (d *source) host(params tcp.Params, sums, mtu int) Host {
 	h.Stack = c
 	if d.one(2) {
 		h.Gap = d.duration(time.Microsecond, 10*time.Millisecond)
+		if c.Burst < 32 {
+			h.Gap /= 100 // a few frames now and then would be no host, but a queue that never ends
+		}
 	}
 	return h
 }
