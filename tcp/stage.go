@@ -4,12 +4,14 @@ import "ndpip/ring"
 
 // A sender of tiny segments could fill the receive ring, and the pool behind it, with a fraction of the window that it
 // was offered. So once the ring is half full, small payloads are gathered: copied, one behind the other, into a buffer
-// of the stack's own. With a ring of one entry per 512 bytes of window, its second half holds the rest of the window.
+// of the stack's own. With a ring of one entry per 512 bytes of window, its second half holds the rest of the window:
+// there each entry, or each two on the average, has more than 1024 bytes. So a large payload is copied as well if it fits
+// behind what was gathered, or small and large ones by turns would need twice as many entries.
 //
 // The buffer is handed on when it is full, or when the application has read down to half the ring; the application
 // tells the worker so if it finds staged set (Consumed).
 
-// GatherMax is the largest payload that is worth a copy, and so the least size of a gathering buffer.
+// GatherMax is the largest payload that is always copied. Gathering buffers have twice its size, or more.
 const GatherMax = 1024
 
 // RingPerBytes is the window that one entry of the receive ring answers for.
@@ -23,8 +25,8 @@ func (c *Conn) pushRx(handle, addr uintptr, n uint32) {
 
 // inputCrowded takes n bytes of text when the ring is half full.
 func (c *Conn) inputCrowded(s *Segment, n, used uint32) Verdict {
-	if n > GatherMax {
-		// Data behind what is gathered: that goes first.
+	if n > GatherMax && (c.stageLen == 0 || c.stageLen+n > c.stageCap) {
+		// Data behind what is gathered: that goes first. The two do not fit one buffer, so each stands for half of one.
 		if c.stageLen != 0 {
 			if used > c.rxMask-1 {
 				return Bad
