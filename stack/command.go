@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"ndpip/dpdk"
 	"ndpip/tcp"
 )
 
@@ -94,9 +95,20 @@ func (s *Stack) send(c command) {
 // here runs f on this thread as a turn of its own: what it leaves to be done is done, and sent.
 func (s *Stack) here(f func()) {
 	s.ctl.turn.Lock()
+	s.readClock()
 	f()
 	s.settle()
 	s.ctl.turn.Unlock()
+}
+
+// readClock brings the stack's time up to date without receiving anything. The last turn may be long past, and a timer
+// that is started by its clock would be due at once.
+func (s *Stack) readClock() {
+	most := s.w.RxMax
+	s.w.RxMax = 0
+	s.w.Exchange(dpdk.OpRx)
+	s.w.RxMax = most
+	s.now = s.clock(s.w.TSC)
 }
 
 // Poll is a turn for whoever comes, without a worker (inline mode). It returns whether there was anything to do.
