@@ -13,7 +13,9 @@ func (c *Conn) sample(p *Params, r int64) {
 		c.rttvar += (d - c.rttvar) / 4
 		c.srtt += (r - c.srtt) / 8
 	}
-	c.rto = min(max(c.srtt+max(4*c.rttvar, 1), p.MinRTO), p.MaxRTO)
+	// The margin is never less than a quarter: on a long path of even round trips RTTVAR dwindles to nothing, and the next
+	// ACK that a peer delays by its 40 ms, or that a busy host sends late, would find the timer expired.
+	c.rto = min(max(c.srtt+max(4*c.rttvar, c.srtt/4, 1), p.MinRTO), p.MaxRTO)
 	c.timedAt, c.backoff = 0, 0
 }
 
