@@ -10,7 +10,8 @@ import (
 type checker struct {
 	w     *world
 	conns map[connKey]*pair
-	again int // segments with nothing in them that was not sent before
+	isns  []uint32 // initial sequence numbers, in the order in which they were first sent
+	again int      // segments with nothing in them that was not sent before
 }
 
 // connKey names a connection by both ports, A's first.
@@ -226,6 +227,7 @@ func (k *checker) sentSyn(s *seen, fail func(string, ...any)) {
 		}
 	}
 	if !s.own.open {
+		k.isns = append(k.isns, s.tcp.Seq())
 		*s.own = half{open: true, isn: s.tcp.Seq(), scale: o.Scale, mss: o.MSS, sent: 1}
 	}
 	s.other.told = max(s.other.told, 1+uint32(s.tcp.Window()))

@@ -3,6 +3,8 @@ package sim
 import (
 	"encoding/binary"
 	"testing"
+
+	"ndpip/stack/link"
 )
 
 // FuzzPair lets the fuzzer take the decisions that a scenario is made of: how the wire, the ports, the stacks and the
@@ -38,6 +40,21 @@ func TestRepeats(t *testing.T) {
 		if a.Hash != b.Hash || a.Time != b.Time || a.Frames != b.Frames {
 			t.Errorf("seed %d: %d frames until %v, hash %x; again: %d frames until %v, hash %x", seed, a.Frames, a.Time, a.Hash,
 				b.Frames, b.Time, b.Hash)
+		}
+	}
+}
+
+// TestWraps checks that sequence numbers are where Wrap wants them.
+func TestWraps(t *testing.T) {
+	for i, wrap := range []uint32{0xffffff00, 0x7fffff00} {
+		s := Draw(3, nil)
+		s.AB, s.BA, s.Down = link.Path{}, link.Path{}, 0
+		s.Wrap, s.WrapB = wrap, i == 1
+		w := newWorld(s.wrapped())
+		w.build(Options{})
+		w.run()
+		if len(w.check.isns) < 2 || w.check.isns[i]-wrap > 1000 {
+			t.Errorf("initial sequence numbers %x, want number %d at %x", w.check.isns, i, wrap)
 		}
 	}
 }

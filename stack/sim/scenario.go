@@ -24,6 +24,10 @@ type Scenario struct {
 	// go on, or the worker's thread while the application goes on. 0: never.
 	Preempt int
 	Age     time.Duration // of the stacks when the first connection starts: it moves initial sequence numbers
+	// Wrap, if not 0, is the initial sequence number of the first connection, or a little more: just below 2^31 or 2^32,
+	// to see it through there. WrapB says that it is the one of who is connected to.
+	Wrap  uint32
+	WrapB bool
 }
 
 // Host is one end's port and stack.
@@ -131,8 +135,12 @@ func Draw(seed uint64, b []byte) *Scenario {
 	s.AB.MTU = min(s.A.Stack.MTU, s.B.Stack.MTU)
 	s.BA.MTU = s.AB.MTU
 	s.Static = d.one(2)
-	if d.one(8) {
+	switch d.below(8) {
+	case 0:
 		s.Age = d.duration(time.Second, 4*time.Hour)
+	case 1, 2:
+		s.Wrap = pick(d, uint32(0), 1<<31) - 1 - uint32(d.below(3000))
+		s.WrapB = d.one(2)
 	}
 	if d.one(3) {
 		s.Preempt = pick(d, 4, 32)
@@ -348,7 +356,7 @@ func (d *source) side(most int) Side {
 // String describes the scenario, for those who look into a failure.
 func (s *Scenario) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d: static %v, preempt 1/%d, age %v, down %v up %v\n", s.Seed, s.Static, s.Preempt, s.Age, s.Down, s.Up)
+	fmt.Fprintf(&b, "seed %d: static %v, preempt 1/%d, age %v, wrap %#x, down %v up %v\n", s.Seed, s.Static, s.Preempt, s.Age, s.Wrap, s.Down, s.Up)
 	fmt.Fprintf(&b, "  A→B %+v\n  B→A %+v\n  A %+v\n  B %+v\n", s.AB, s.BA, s.A, s.B)
 	for i, c := range s.Conns {
 		fmt.Fprintf(&b, "  connection %d: start %v, B opens %v\n    A %+v\n    B %+v\n", i, c.Start, c.FromB, c.A, c.B)

@@ -15,8 +15,8 @@ var (
 	fromFlag  = flag.Int64("from", 0, "the first `SEED`")
 )
 
-// usualSeeds is how many seeds a plain test run tries; -short a tenth of it.
-const usualSeeds = 2000
+// usualSeeds is how many seeds a plain test run tries; -short and the race detector each make it a tenth.
+const usualSeeds = 3000
 
 func TestSeeds(t *testing.T) {
 	if *seedFlag >= 0 {
@@ -29,6 +29,9 @@ func TestSeeds(t *testing.T) {
 	}
 	n := usualSeeds
 	if testing.Short() {
+		n /= 10
+	}
+	if underRace {
 		n /= 10
 	}
 	if *seedsFlag > 0 {

@@ -11,6 +11,9 @@ import (
 // TestFillsLink sends one stream over a long fat link and over one of a data centre. From when it is under way it fills
 // them, but for what headers take, and nothing is ever sent twice.
 func TestFillsLink(t *testing.T) {
+	if underRace {
+		t.Skip("one thread")
+	}
 	for _, c := range []struct {
 		name        string
 		rate        int64
