@@ -40,7 +40,7 @@ func newTwoStacks(path link.Path, buffers int, tune func(c *stack.Config, p *lin
 	t := &twoStacks{}
 	port := link.Port{Buffers: buffers, TxBuffers: buffers}
 	params := tcp.DefaultParams()
-	params.MinRTO, params.InitRTO, params.TimeWait = 2e6, 50e6, 20e6
+	params.MinRTO, params.InitRTO, params.TimeWait, params.FinWait2 = 2e6, 50e6, 20e6, 200e6
 	cfg := stack.Config{TCP: params, RxBuffers: buffers, TxBuffers: buffers, RcvBuf: 64 << 10, SndBuf: 64 << 10}
 	if tune != nil {
 		tune(&cfg, &port)
