@@ -33,7 +33,8 @@ type Config struct {
 	MAC        net.HardwareAddr                // nil: the port's own
 	Addr       netip.Prefix                    // own IPv4 address, and the prefix on the link
 	Gateway    netip.Addr                      // for all other addresses; zero: none
-	Neighbours map[netip.Addr]net.HardwareAddr // static ARP entries
+	Neighbours map[netip.Addr]net.HardwareAddr // static ARP entries; ff:ff:ff:ff:ff:ff sends to all
+	Broadcast  bool                            // take what is for this host out of broadcast frames, too
 
 	Burst    int // frames received per turn; 0: 32
 	Mbufs    int // buffers in the receive pool and in the transmit pool, each; 0: 8192
@@ -59,6 +60,7 @@ type Host struct {
 	cfg     Config
 	st      *stack.Stack
 	dev     device
+	launch  func(work func()) error // starts the worker's thread
 	fds     fdTable
 	bufs    bufTable
 	stopped atomic.Bool

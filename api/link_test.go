@@ -68,7 +68,7 @@ func linkHost(t testing.TB, cfg Config, e *link.End, n byte, p link.Port) *Host 
 		MAC: [6]byte{2, 0, 0, 0, 0, n}, Addr: cfg.Addr, MSS: cfg.MSS, MTU: cfg.MTU, RcvBuf: cfg.RcvBuf, SndBuf: cfg.SndBuf,
 		Checksum: cfg.Checksum, TCP: quick(), RxBuffers: p.Buffers,
 	}, *port.worker, *port.app)
-	h, err := newHost(cfg, st, port)
+	h, err := newHost(cfg, st, port, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

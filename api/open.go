@@ -77,42 +77,62 @@ func open(cfg Config, p *dpdkPort) (*Host, error) {
 	if err := p.open(&cfg, id); err != nil {
 		return nil, err
 	}
-	return newHost(cfg, stack.New(p.config(&cfg), *p.worker, *p.app), p)
+	return newHost(cfg, stack.New(p.config(&cfg), *p.worker, *p.app), p, nil)
 }
 
-// newHost makes a host on a stack, and starts its worker. With an error, the stack and the device are the caller's.
-func newHost(cfg Config, st *stack.Stack, dev device) (*Host, error) {
-	h := &Host{cfg: cfg, st: st, dev: dev}
+// newHost makes a host on a stack, and starts its worker by launch (nil: on a new thread). With an error, the stack and
+// the device are the caller's.
+func newHost(cfg Config, st *stack.Stack, dev device, launch func(work func()) error) (*Host, error) {
+	h := &Host{cfg: cfg, st: st, dev: dev, launch: launch}
 	if cfg.Inline {
 		return h, nil
+	}
+	if launch == nil {
+		h.launch = h.newThread
 	}
 	if err := h.startNews(); err != nil {
 		return nil, err
 	}
-	h.startWorker()
+	if err := h.startWorker(); err != nil {
+		h.stopNews()
+		return nil, err
+	}
 	return h, nil
 }
 
-// startWorker starts the worker on a thread of its own.
-func (h *Host) startWorker() {
+// startWorker starts the worker, and returns when it works.
+func (h *Host) startWorker() error {
 	h.st.SetNap(h.cfg.IdleSleep)
-	h.st.Start()
 	// The worker's thread never comes back to Go's scheduler: without one more, the rest of the program would have to
 	// interrupt it for each goroutine.
 	addProcs(1)
 	up := make(chan struct{})
+	err := h.launch(func() {
+		defer addProcs(-1)
+		h.st.Start()
+		close(up)
+		h.st.Run(h.cfg.Yield)
+	})
+	if err != nil {
+		addProcs(-1)
+		return err
+	}
+	<-up
+	return nil
+}
+
+// newThread runs work on a thread of its own, which is an lcore for that time.
+func (h *Host) newThread(work func()) error {
 	go func() {
 		runtime.LockOSThread() // and never unlocked: the thread ends with the worker
-		defer addProcs(-1)
 		if dpdk.EalInitialized() {
 			if _, err := dpdk.RegisterLcore(h.cfg.WorkerCPU); err == nil {
 				defer dpdk.UnregisterLcore()
 			}
 		}
-		close(up)
-		h.st.Run(h.cfg.Yield)
+		work()
 	}()
-	<-up
+	return nil
 }
 
 var procs sync.Mutex

@@ -122,14 +122,20 @@ func (p *dpdkPort) config(c *Config) stack.Config {
 	if mtu == 0 {
 		mtu = min(max(info.MTU, 576), dataRoom(c)-128-14)
 	}
+	sc := stackConfig(c)
+	sc.MAC, sc.MTU, sc.Offload, sc.RxBuffers, sc.TxBuffers = mac, mtu, info.TxOffload, p.mbufs, p.mbufs
+	return sc
+}
+
+// stackConfig is what a stack's config has from the host's: all that does not depend on the port.
+func stackConfig(c *Config) stack.Config {
 	static := map[netip.Addr]stack.MAC{}
 	for ip, m := range c.Neighbours {
 		static[ip.Unmap()] = stack.MAC(m)
 	}
 	return stack.Config{
-		MAC: mac, Addr: c.Addr, Gateway: c.Gateway, Neighbours: static,
-		Burst: c.Burst, MTU: mtu, MSS: c.MSS, Checksum: c.Checksum, Offload: info.TxOffload,
-		RcvBuf: c.RcvBuf, SndBuf: c.SndBuf, WinScale: c.WinScale, RxBuffers: p.mbufs, TxBuffers: p.mbufs,
+		Addr: c.Addr, Gateway: c.Gateway, Neighbours: static, Broadcast: c.Broadcast, Burst: c.Burst, MSS: c.MSS,
+		Checksum: c.Checksum, RcvBuf: c.RcvBuf, SndBuf: c.SndBuf, WinScale: c.WinScale,
 	}
 }
 

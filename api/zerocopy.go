@@ -237,14 +237,19 @@ func (h *Host) Recv(fd int, bufs []Buf) (int, error) {
 }
 
 func (h *Host) recv(s *sock, bufs []Buf) (int, error) {
+	return h.receive(s, func() (int, unix.Errno) { return h.tryRecv(s, bufs) })
+}
+
+// receive waits until try has something to return, or only tries, as the socket is set.
+func (h *Host) receive(s *sock, try func() (int, unix.Errno)) (int, error) {
 	var a await
 	for {
 		if err := s.expired(reading); err != nil {
 			return 0, err
 		}
-		n, e := h.tryRecv(s, bufs)
+		n, e := try()
 		if e == unix.EAGAIN && s.nonblock.Load() && h.poll() {
-			n, e = h.tryRecv(s, bufs)
+			n, e = try()
 		}
 		switch {
 		case n > 0 || e == 0:
@@ -265,28 +270,32 @@ func (h *Host) tryRecv(s *sock, bufs []Buf) (n int, e unix.Errno) {
 	s.gates[reading].enter()
 	defer s.gates[reading].leave()
 	var f [bufBatch]dpdk.Frame
-	k := min(len(f), len(bufs))
-	c, u := s.conn.Load(), s.udp.Load()
-	switch {
-	case c != nil:
-		if n, e = h.st.RecvBufs(c, f[:k]); n == 0 && e != 0 {
-			return 0, s.noData(c, e)
-		}
-	case u != nil && u.Err.Load() != 0:
-		return 0, unix.Errno(u.Err.Swap(0))
-	case u != nil:
-		n, e = h.st.RecvUDPBufs(u, f[:k])
-	case s.is(kindUDP):
-		return 0, s.orClosed(unix.EAGAIN)
-	default:
-		var one [1]byte
-		return h.readOther(s, one[:])
-	}
+	n, e = h.takeFrames(s, f[:min(len(f), len(bufs))])
 	if n > 0 && !h.bufs.give(bufs, f[:n], true) {
 		h.st.FreeBufs(f[:n], true)
 		return 0, unix.EBADF
 	}
 	return n, e
+}
+
+// takeFrames takes received payloads. Behind the reading gate.
+func (h *Host) takeFrames(s *sock, f []dpdk.Frame) (n int, e unix.Errno) {
+	c, u := s.conn.Load(), s.udp.Load()
+	switch {
+	case c != nil:
+		if n, e = h.st.RecvBufs(c, f); n == 0 && e != 0 {
+			e = s.noData(c, e)
+		}
+		return n, e
+	case u != nil && u.Err.Load() != 0:
+		return 0, unix.Errno(u.Err.Swap(0))
+	case u != nil:
+		return h.st.RecvUDPBufs(u, f)
+	case s.is(kindUDP):
+		return 0, s.orClosed(unix.EAGAIN)
+	}
+	var one [1]byte
+	return h.readOther(s, one[:])
 }
 
 // Free gives buffers back. It works after the socket was closed, too: fd is only for those who are used to it. EINVAL:

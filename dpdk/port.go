@@ -27,6 +27,7 @@ type Port struct {
 	driver string
 	mac    [6]byte
 	owned  bool // configured here: Close closes the device
+	keep   bool // unless it is the program's
 
 	mu      sync.Mutex
 	started bool
@@ -44,6 +45,7 @@ type PortConf struct {
 	Offload            bool // switch on the checksum offloads that the port has
 	MAC                *[6]byte
 	Promiscuous        bool
+	Keep               bool // the device is the program's: Close leaves it there, stopped, for another ConfigurePort
 }
 
 // PortCount is how many ports there are.
@@ -122,7 +124,7 @@ func ConfigurePort(id uint16, conf PortConf) (*Port, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Port{id: id, name: name, owned: true, locks: map[uint16]unsafe.Pointer{}}
+	p := &Port{id: id, name: name, owned: true, keep: conf.Keep, locks: map[uint16]unsafe.Pointer{}}
 	mark := C.ndpip_log_mark()
 	info, err := p.info()
 	if err != nil {
@@ -272,8 +274,8 @@ func (p *Port) stop() error {
 	return nil
 }
 
-// Close frees the port's lanes and, unless it was attached, stops and closes the device: the port's number is gone then.
-// No lane may be in use.
+// Close frees the port's lanes and, unless it was attached, stops and closes the device: the port's number is gone then,
+// unless PortConf.Keep was set. No lane may be in use.
 func (p *Port) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -286,7 +288,7 @@ func (p *Port) Close() error {
 	}
 	clear(p.locks)
 	unguard(p.id)
-	if !p.owned || err != nil {
+	if !p.owned || p.keep || err != nil {
 		return err
 	}
 	mark := C.ndpip_log_mark()

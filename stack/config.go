@@ -18,6 +18,10 @@ type Config struct {
 	Gateway    netip.Addr   // for all else; zero: none
 	Neighbours map[netip.Addr]MAC
 
+	// Broadcast takes packets to this host also out of broadcast frames, which RFC 1122 3.3.6 has dropped: for links whose
+	// hosts are set up to send all frames to ff:ff:ff:ff:ff:ff.
+	Broadcast bool
+
 	Burst    int // most frames received per turn; 0: 32
 	MTU      int // 0: 1500
 	MSS      int // largest segment that is sent, and asked for; 0: MTU - 40
