@@ -204,7 +204,8 @@ func (s *Stack) inputTCP(f *dpdk.Frame, b []byte, h *wire.IPv4, l4 []byte) (kept
 	if c == nil || k != s.lastKey {
 		id := s.table.get(k)
 		if id == 0 {
-			return s.inputStray(f, b, h, l4, k)
+			s.inputStray(b, h, l4, k)
+			return false
 		}
 		c = s.conns.at(id)
 		s.last, s.lastKey = c, k
@@ -267,7 +268,8 @@ func (s *Stack) feed(f *dpdk.Frame, b []byte, h *wire.IPv4, l4 []byte, k key, c 
 	case tcp.Refuse:
 		if c.State() == tcp.Closed { // earlier in this burst
 			s.unlink(c)
-			return s.inputStray(f, b, h, l4, k)
+			s.inputStray(b, h, l4, k)
+			break
 		}
 		s.refuse(b, h, k, seg)
 	case tcp.Reopen:
@@ -308,40 +310,31 @@ func (s *Stack) synOptions(l4 []byte, off int) (o tcp.Options, ok bool) {
 	return tcp.Options{MSS: w.MSS, WndScale: w.Scale}, true
 }
 
-// inputStray is a segment without a connection: a SYN for a listener, an ACK with a cookie, or one to be refused
-// (RFC 9293 3.10.7.1, .2).
-func (s *Stack) inputStray(f *dpdk.Frame, b []byte, h *wire.IPv4, l4 []byte, k key) (kept bool) {
+// inputStray is a segment without a connection: a SYN for a listener, or one to be refused (RFC 9293 3.10.7.1, .2).
+func (s *Stack) inputStray(b []byte, h *wire.IPv4, l4 []byte, k key) {
 	seg := &s.seg
 	if s.net.BadSource(h.Src()) {
-		return s.drop(wire.IPSource)
+		s.drop(wire.IPSource)
+		return
 	}
 	if seg.Flags&tcp.RST != 0 {
 		s.count.Drop[DropStray]++
-		return false
+		return
 	}
-	l := s.listener(k.laddr, k.lport)
-	if l != nil && seg.Flags&tcp.ACK != 0 {
-		if c, good := s.admit(l, k, wire.EthSrc(b), seg); c != nil {
-			return s.feed(f, b, h, l4, k, c)
-		} else if good {
-			return false
+	if l := s.listener(k.laddr, k.lport); l != nil && seg.Flags&tcp.ACK == 0 {
+		if seg.Flags&tcp.SYN == 0 {
+			s.count.Drop[DropStray]++ // to be dropped without an answer
+			return
 		}
+		// Text or a FIN that comes with the SYN is not taken: the peer sends it again.
+		if opts, ok := s.synOptions(l4, int(l4[12]>>4)*4); ok {
+			seg.Opts = &opts
+			s.passiveOpen(l, k, wire.EthSrc(b), seg, 0)
+		}
+		return
 	}
-	if l == nil || seg.Flags&tcp.ACK != 0 {
-		s.count.Drop[DropStray]++
-		s.refuse(b, h, k, seg)
-		return false
-	}
-	if seg.Flags&tcp.SYN == 0 {
-		s.count.Drop[DropStray]++ // to be dropped without an answer
-		return false
-	}
-	// Text or a FIN that comes with the SYN is not taken: the peer sends it again.
-	if opts, ok := s.synOptions(l4, int(l4[12]>>4)*4); ok {
-		seg.Opts = &opts
-		s.passiveOpen(l, k, wire.EthSrc(b), seg, 0)
-	}
-	return false
+	s.count.Drop[DropStray]++
+	s.refuse(b, h, k, seg)
 }
 
 // reopen is a SYN for a connection in TIME-WAIT, with a sequence number above all of it: the connection gives way, if
@@ -352,8 +345,7 @@ func (s *Stack) reopen(c *tcp.Conn, k key, b []byte) {
 		c.Challenge(s.now)
 		return
 	}
-	if l.full() {
-		s.count.Drop[DropBacklog]++
+	if s.full(l) {
 		return
 	}
 	least := c.AckSeq() + 1<<16
