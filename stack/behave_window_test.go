@@ -157,6 +157,39 @@ func TestW3Ack(t *testing.T) {
 	f.out("A", 2921, 11)
 }
 
+// W3: so it is to one that has closed its window, also with a scale, which lets windows move by less than its unit: once
+// the timer has expired the peer has not taken what lies beyond. Linux 6.17 and later take no ACK from there, not even a
+// probe's, and a peer that must not send before it has our ACK may never open its window.
+func TestW3AckScaled(t *testing.T) {
+	for _, sent := range []int{0, 700} { // what lies beyond the edge: the byte that probes, and what was under way
+		r := newRig(t)
+		f := r.accepted(mss(1460), scale(10))
+		f.in("A", 1, 1, win(1))
+		if sent > 0 {
+			f.send(pattern(1, sent))
+			f.out("A", 1, 1, stream(sent))
+		}
+		f.in("A", 1, 1, win(0), stream(5))
+		f.out("A", 1+sent, 6) // the edge may be rounded
+		if sent == 0 {
+			if n, e := f.Send(f.c, pattern(1, 1)); n != 1 || e != 0 {
+				t.Fatalf("a closed window takes %d bytes (%v)", n, e)
+			}
+			f.run()
+		}
+		for i := range 3 {
+			r.after(200 * time.Millisecond << i)
+			f.out("A", 1, 6, stream(1))
+			f.in("A", 6, 1, win(0))
+			f.in("A", 1, 1, win(0), stream(5)) // the peer has not seen our ACK
+			f.out("A", 1, 6)
+		}
+		f.in("A", 6, 1+max(sent, 1), win(1))
+		f.in("A", 6, 1+max(sent, 1), win(1), stream(5))
+		f.out("A", 1+max(sent, 1), 11)
+	}
+}
+
 // W4: 100,000 segments of one byte and a slow reader. Memory is bounded by the entries of the receive ring (one for
 // each 512 bytes of the buffer) and the gathering buffer; the window never stays closed once the application reads.
 func TestW4(t *testing.T) {

@@ -8,12 +8,19 @@ func (c *Conn) AckSeq() Seq {
 	if c.unsent() {
 		nxt = c.newNxt
 	}
-	// An edge that has moved left by less than a unit of the scale was rounded: the peer takes what lies there, and may
-	// have done so already, so that an ACK from the edge would be old to it.
-	if edge := c.sndUna + Seq(c.sndWnd); edge.Size(nxt) >= 1<<c.SndShift && c.state.Synchronized() {
-		return edge
+	edge := c.sndUna + Seq(c.sndWnd)
+	beyond := edge.Size(nxt)
+	if beyond <= 0 || !c.state.Synchronized() {
+		return nxt
 	}
-	return nxt
+	// An edge that has moved left by less than a unit of the scale was rounded: the peer takes what lies there, and may
+	// have done so already, so that an ACK from the edge would be old to it. But when the timer has expired since, the
+	// peer has not taken it; and what probes a closed window it never does. Were the ACKs sent from there, none would
+	// count until the window opens, which it may never do: the peer may be waiting for these very ACKs.
+	if beyond < 1<<c.SndShift && c.backoff == 0 {
+		return nxt
+	}
+	return edge
 }
 
 // SynNumbers are ISS and RCV.NXT, for the SYN.
