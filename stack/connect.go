@@ -42,6 +42,7 @@ func (s *Stack) connect(lport uint16, raddr uint32, rport uint16, o Options, str
 	c := s.conns.get()
 	c.Stream = stream
 	u := s.setup(&o, k)
+	u.ISS = s.isn(k)
 	if least != 0 && u.ISS.Less(least) {
 		u.ISS = least
 	}

@@ -39,6 +39,8 @@ type Counters struct {
 	Probes             uint64
 	Resets             uint64 // RSTs sent
 	Opened, Accepted   uint64 // connections that came up by connect, by accept
+	CookiesSent        uint64 // SYNs answered by a cookie
+	CookiesTaken       uint64 // connections that came up by one
 	Closed             uint64 // connections released
 	NoBuffer           uint64 // times a frame of the stack's own found no buffer
 	TxDropped          uint64 // frames of the stack's own dropped because the port did not take them

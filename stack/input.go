@@ -204,8 +204,7 @@ func (s *Stack) inputTCP(f *dpdk.Frame, b []byte, h *wire.IPv4, l4 []byte) (kept
 	if c == nil || k != s.lastKey {
 		id := s.table.get(k)
 		if id == 0 {
-			s.inputStray(b, h, l4, k)
-			return false
+			return s.inputStray(f, b, h, l4, k)
 		}
 		c = s.conns.at(id)
 		s.last, s.lastKey = c, k
@@ -268,8 +267,7 @@ func (s *Stack) feed(f *dpdk.Frame, b []byte, h *wire.IPv4, l4 []byte, k key, c 
 	case tcp.Refuse:
 		if c.State() == tcp.Closed { // earlier in this burst
 			s.unlink(c)
-			s.inputStray(b, h, l4, k)
-			break
+			return s.inputStray(f, b, h, l4, k)
 		}
 		s.refuse(b, h, k, seg)
 	case tcp.Reopen:
@@ -310,31 +308,40 @@ func (s *Stack) synOptions(l4 []byte, off int) (o tcp.Options, ok bool) {
 	return tcp.Options{MSS: w.MSS, WndScale: w.Scale}, true
 }
 
-// inputStray is a segment without a connection: a SYN for a listener, or one to be refused (RFC 9293 3.10.7.1, .2).
-func (s *Stack) inputStray(b []byte, h *wire.IPv4, l4 []byte, k key) {
+// inputStray is a segment without a connection: a SYN for a listener, an ACK with a cookie, or one to be refused
+// (RFC 9293 3.10.7.1, .2).
+func (s *Stack) inputStray(f *dpdk.Frame, b []byte, h *wire.IPv4, l4 []byte, k key) (kept bool) {
 	seg := &s.seg
 	if s.net.BadSource(h.Src()) {
-		s.drop(wire.IPSource)
-		return
+		return s.drop(wire.IPSource)
 	}
 	if seg.Flags&tcp.RST != 0 {
 		s.count.Drop[DropStray]++
-		return
+		return false
 	}
-	if l := s.listener(k.laddr, k.lport); l != nil && seg.Flags&tcp.ACK == 0 {
-		if seg.Flags&tcp.SYN == 0 {
-			s.count.Drop[DropStray]++ // to be dropped without an answer
-			return
+	l := s.listener(k.laddr, k.lport)
+	if l != nil && seg.Flags&tcp.ACK != 0 {
+		if c, good := s.admit(l, k, wire.EthSrc(b), seg); c != nil {
+			return s.feed(f, b, h, l4, k, c)
+		} else if good {
+			return false
 		}
-		// Text or a FIN that comes with the SYN is not taken: the peer sends it again.
-		if opts, ok := s.synOptions(l4, int(l4[12]>>4)*4); ok {
-			seg.Opts = &opts
-			s.passiveOpen(l, k, wire.EthSrc(b), seg, 0)
-		}
-		return
 	}
-	s.count.Drop[DropStray]++
-	s.refuse(b, h, k, seg)
+	if l == nil || seg.Flags&tcp.ACK != 0 {
+		s.count.Drop[DropStray]++
+		s.refuse(b, h, k, seg)
+		return false
+	}
+	if seg.Flags&tcp.SYN == 0 {
+		s.count.Drop[DropStray]++ // to be dropped without an answer
+		return false
+	}
+	// Text or a FIN that comes with the SYN is not taken: the peer sends it again.
+	if opts, ok := s.synOptions(l4, int(l4[12]>>4)*4); ok {
+		seg.Opts = &opts
+		s.passiveOpen(l, k, wire.EthSrc(b), seg, 0)
+	}
+	return false
 }
 
 // reopen is a SYN for a connection in TIME-WAIT, with a sequence number above all of it: the connection gives way, if
@@ -345,7 +352,8 @@ func (s *Stack) reopen(c *tcp.Conn, k key, b []byte) {
 		c.Challenge(s.now)
 		return
 	}
-	if s.full(l) {
+	if l.full() {
+		s.count.Drop[DropBacklog]++
 		return
 	}
 	least := c.AckSeq() + 1<<16

@@ -26,17 +26,19 @@ type Options struct {
 // Listener is a socket in LISTEN. Accept ring, Watch, Ready and Stream are shared with the application as a
 // connection's are; all else is the worker's.
 type Listener struct {
-	Laddr   uint32 // 0: any
-	Lport   uint16
-	Watch   atomic.Uint32
-	Ready   atomic.Uint32
-	Stream  uint32
-	opts    Options
-	backlog int
-	id      uint32
-	half    int                               // connections in SYN-RECEIVED
-	queue   atomic.Pointer[ring.SPSC[uint32]] // replaced by SetBacklog
-	overrun uint64
+	Laddr      uint32 // 0: any
+	Lport      uint16
+	Watch      atomic.Uint32
+	Ready      atomic.Uint32
+	Stream     uint32
+	opts       Options
+	backlog    int
+	id         uint32
+	half       int                               // connections in SYN-RECEIVED
+	waiting    []halfOpen                        // these, the oldest first, and some that are so no more
+	cookies    int64                             // until when SYNs that find no room are answered by cookies, ns
+	nextCookie int64                             // when there is one again
+	queue      atomic.Pointer[ring.SPSC[uint32]] // replaced by SetBacklog
 }
 
 func listenKey(addr uint32, port uint16) uint64 { return uint64(addr)<<16 | uint64(port) }
@@ -122,36 +124,46 @@ func (s *Stack) Accept(l *Listener) *tcp.Conn {
 // Acceptable says whether Accept has a connection.
 func (l *Listener) Acceptable() bool { return l.queue.Load().Len() > 0 }
 
-// full says whether a listener's backlog is full. Then a SYN is dropped without a word: the peer comes again, and never
-// has a connection that is then reset.
-func (s *Stack) full(l *Listener) bool {
-	if l.half+l.queue.Load().Len() < l.backlog {
-		return false
-	}
-	l.overrun++
-	s.count.Drop[DropBacklog]++
-	return true
-}
+// full says whether a listener's backlog is full. Then a SYN is dropped without a word, unless there is a flood
+// (cookie.go): the peer comes again, and never has a connection that is then reset.
+func (l *Listener) full() bool { return l.half+l.queue.Load().Len() >= l.backlog }
 
 // passiveOpen is a SYN for a listener (RFC 9293 3.10.7.2). The initial sequence number is at least least, if not 0.
 func (s *Stack) passiveOpen(l *Listener, k key, from MAC, seg *tcp.Segment, least tcp.Seq) {
-	if s.full(l) {
+	if l.full() {
+		if s.flooded(l) && least == 0 {
+			s.sendCookie(l, k, from, seg)
+		} else {
+			s.count.Drop[DropBacklog]++
+		}
 		return
 	}
+	iss := s.isn(k)
+	if least != 0 && iss.Less(least) {
+		iss = least
+	}
+	s.touch(s.openPassive(l, k, from, seg, iss))
+}
+
+// openPassive makes the connection that a SYN from a station asks for.
+func (s *Stack) openPassive(l *Listener, k key, from MAC, seg *tcp.Segment, iss tcp.Seq) *tcp.Conn {
 	c := s.conns.get()
 	u := s.setup(&l.opts, k)
-	if least != 0 && u.ISS.Less(least) {
-		u.ISS = least
-	}
+	u.ISS = iss
 	c.Parent = l.id
-	l.half++
-	if mac, ok := s.staticMAC(s.hop(k.raddr)); ok {
-		from = mac
-	}
 	c.Accept(&s.cfg.TCP, &u, s.now, seg)
+	l.entered(s, c)
 	s.holdPort(c, l.opts.ReuseAddr)
-	s.join(c, &l.opts, from)
-	s.touch(c)
+	s.join(c, &l.opts, s.station(k, from))
+	return c
+}
+
+// station is the MAC for what goes back to a peer whose frame came from one.
+func (s *Stack) station(k key, from MAC) MAC {
+	if mac, ok := s.staticMAC(s.hop(k.raddr)); ok {
+		return mac
+	}
+	return from
 }
 
 // setup is what a connection with these options is opened with.
@@ -165,7 +177,6 @@ func (s *Stack) setup(o *Options, k key) tcp.Setup {
 	rcv, snd := or(o.RcvBuf, s.cfg.RcvBuf), or(o.SndBuf, s.cfg.SndBuf)
 	mss := min(or(o.MaxRxSeg, s.cfg.MSS), s.cfg.MTU-ipLen-tcpLen)
 	u := tcp.Setup{
-		ISS:    s.isn(k),
 		MSS:    uint16(mss),
 		SndMSS: uint16(min(or(o.MaxTxSeg, s.cfg.MSS), s.cfg.MTU-ipLen-tcpLen)),
 		Laddr:  k.laddr, Raddr: k.raddr, Lport: k.lport, Rport: k.rport,

@@ -56,6 +56,9 @@ func (c *Conn) Accept(p *Params, u *Setup, now int64, s *Segment) {
 	c.Go(now)
 }
 
+// Untimed says that the SYN and ACK went out at some other time: the ACK that comes now tells nothing of the round trip.
+func (c *Conn) Untimed() { c.timedAt = 0 }
+
 // takeSyn takes the peer's initial sequence number and options.
 func (c *Conn) takeSyn(s *Segment) {
 	c.irs = s.Seq
