@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"net/netip"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -105,13 +106,37 @@ func (f *iface) linkOurs() (api.Link, error) {
 	if port.Info().Driver == "net_tap" && f.cfg.MAC == nil { // the port's address is that of the kernel's interface
 		f.cfg.MAC = randomMAC()
 	}
-	if err := port.Start(); err != nil {
+	if err := startPort(port); err != nil {
 		_ = port.Close()
 		return api.Link{}, err
 	}
 	return api.Link{
 		Port: port, TxQueues: [2]int{0, 1}, Pool: f.pools.tx, Control: f.pools.ctl, RxBuffers: f.pools.rx.Size(),
 	}, nil
+}
+
+// A net_memif client whose server has not been started yet asks again.
+const (
+	askTimes  = 10
+	askWithin = 300 * time.Millisecond
+)
+
+func startPort(port *dpdk.Port) error {
+	client := port.MemifClient()
+	for range askTimes {
+		if err := port.Start(); err != nil || !client {
+			return err
+		}
+		for end := time.Now().Add(askWithin); time.Now().Before(end); time.Sleep(time.Millisecond) {
+			if port.LinkUp() {
+				return nil
+			}
+		}
+		if err := port.Stop(); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: the server of %s is there, but it has not started its interface", unix.ECONNREFUSED, port.Name())
 }
 
 // randomMAC is a locally administered address of one station (IEEE 802 8.2.2).

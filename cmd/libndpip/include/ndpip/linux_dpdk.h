@@ -5,6 +5,7 @@
 #ifndef NDPIP_LINUX_DPDK_H
 #define NDPIP_LINUX_DPDK_H
 
+#include <net/ethernet.h>
 #include <netinet/ether.h>
 #include <netinet/in.h>
 #include <stddef.h>
