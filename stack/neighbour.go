@@ -226,6 +226,14 @@ func (n *neighbours) hold(ip uint32, f dpdk.Frame) bool {
 	return true
 }
 
+// doubt is the advice of somebody who gets no answer by way of ip (RFC 1122 2.3.2.1 and 3.3.1.4): what is known is
+// confirmed at its next use. A sign of life of the last second stands against it: then the fault lies elsewhere.
+func (n *neighbours) doubt(ip uint32, now int64) {
+	if e := &n.entry[n.index[ip]]; e.state == neighKnown && now-(e.until-neighConfirm) >= neighRetry {
+		e.until = min(e.until, now)
+	}
+}
+
 // touch notes that ref's neighbour is being sent to, so that it is confirmed from time to time. Any thread may call
 // it. A ref that has been given to another neighbour since does no harm.
 func (n *neighbours) touch(ref uint32) { markUsed(&n.used[ref]) }

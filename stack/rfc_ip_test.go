@@ -371,6 +371,49 @@ func TestResendAsksAnew(t *testing.T) {
 	f.in("A", 1, 11)
 }
 
+// A neighbour that was confirmed a moment ago is asked all the same once segments by way of it find no answer: the data
+// are not to wait until its time is over.
+func TestResendDoubts(t *testing.T) {
+	for _, moved := range []bool{false, true} {
+		r := newRig(t, strangers)
+		r.inject(arp(wire.ARPRequest, peerMAC, peerIP, ourIP))
+		r.outARP(wire.ARPReply, peerMAC, peerIP)
+		f := r.connected()
+		r.advance(1100 * time.Millisecond)
+		f.send(pattern(1, 10))
+		f.out("A", 1, 1, stream(10))
+		start, confirms, asks := r.link.Now(), 0, 0
+		for r.link.Now()-start < 10*time.Second && asks == 0 {
+			r.advanceUntil(time.Minute, func() bool { return len(r.got) > 0 })
+			for len(r.got) > 0 {
+				b := r.next()
+				switch typ, _ := wire.ParseEthernet(b); {
+				case typ == wire.TypeIPv4: // the segment, in vain
+				case wire.EthDst(b) == peerMAC:
+					if confirms++; !moved {
+						r.inject(arp(wire.ARPReply, peerMAC, peerIP, ourIP))
+					}
+				default:
+					asks++
+				}
+			}
+		}
+		if moved && (confirms != 3 || asks != 1) {
+			t.Errorf("moved: %d times confirmed, %d asked for", confirms, asks)
+		}
+		// At home, but busy: one look for each segment that is sent again, from the second on, is what it costs.
+		if !moved && (confirms < 1 || confirms > 5 || asks != 0) {
+			t.Errorf("at home: %d times confirmed, %d asked for", confirms, asks)
+		}
+		if moved {
+			r.inject(arp(wire.ARPReply, peerMAC, peerIP, ourIP))
+		}
+		f.silenceARP(2 * time.Minute)
+		f.out("A", 1, 1, stream(10))
+		f.in("A", 1, 11)
+	}
+}
+
 // silenceARP lets time pass until something other than ARP is sent.
 func (f *flow) silenceARP(d time.Duration) {
 	f.advanceUntil(d, func() bool {

@@ -98,7 +98,10 @@ func (s *Stack) fire(id uint32) {
 	c.TimerAt = 0
 	c.Timer(&s.cfg.TCP, s.now)
 	if c.Pending()&(tcp.PendRtx|tcp.PendSyn|tcp.PendProbe) != 0 {
-		s.renew(c) // the peer may have moved
+		if c.Unanswered() {
+			s.neigh.doubt(c.NextHop, s.now) // the peer may have moved
+		}
+		s.renew(c)
 	}
 	s.touch(c)
 }

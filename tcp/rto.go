@@ -110,6 +110,9 @@ func (c *Conn) Timer(p *Params, now int64) {
 	}
 }
 
+// Unanswered says whether the timer has expired more than once without progress: the next hop may not be there any more.
+func (c *Conn) Unanswered() bool { return c.retries > 1 }
+
 // timeout is the expiry of the retransmission timer (RFC 6298 5.4 to 5.6), of the SYN's, or of the persist timer
 // (RFC 9293 3.8.6.1).
 func (c *Conn) timeout(p *Params, now int64) {
