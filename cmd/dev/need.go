@@ -38,6 +38,8 @@ var (
 	needEthtool = need{"ethtool", []string{"ethtool"}, inPath("ethtool")}
 	needNetcat  = need{"nc", []string{"netcat-openbsd"}, inPath("nc")}
 	needCurl    = need{"curl", []string{"curl"}, inPath("curl")}
+	needWget    = need{"wget", []string{"wget"}, inPath("wget")}
+	needWrk     = need{"wrk", []string{"wrk"}, inPath("wrk")}
 
 	needShellcheck = need{"shellcheck", []string{"shellcheck"}, inPath("shellcheck")}
 )

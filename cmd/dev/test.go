@@ -92,7 +92,7 @@ func (d *dev) test(ctx context.Context, o testOptions) error {
 	}
 	needs := append(needsToBuild(), d.needsToLint()...)
 	if d.uid == 0 {
-		needs = append(needs, needIP, needPing, needSocat, needEthtool, needNetcat, needCurl)
+		needs = append(needs, needIP, needPing, needSocat, needEthtool, needNetcat, needCurl, needWget, needWrk)
 	}
 	if err := d.setUp(ctx, needs); err != nil {
 		return err

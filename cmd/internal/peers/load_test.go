@@ -1,0 +1,71 @@
+package peers
+
+import (
+	"flag"
+	"fmt"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"ndpip/cmd/internal/netns"
+)
+
+var (
+	wrkTime  = flag.Duration("wrktime", 3*time.Second, "how long wrk runs, each time")
+	download = flag.Int("download", 256, "MiB that are downloaded")
+)
+
+// leastRatio is how many requests there have to be for one over the kernel's sockets. A tap costs more than a veth: each
+// frame is a system call of the program's, in which the kernel also receives it for the client; and for each request there
+// are two, as the stack acknowledges at once and answers when the program has.
+const leastRatio = 0.2
+
+// TestPeersRequests compares net/http over the stack with net/http over the kernel's sockets, under wrk with 100
+// connections: no error, and enough requests.
+func TestPeersRequests(t *testing.T) {
+	netns.Need(t)
+	server, client := netns.New(t), netns.New(t)
+	server.Veth("ndserver", client, "ndclient", kernelIP+length)
+	server.Address("ndserver", stackIP+length)
+	k := startChild(t, server, childConfig{Addr: stackIP + length})
+	k.ready()
+	kernel := requests(t, client)
+	k.stop()
+
+	r := newRig(t, "tap", childConfig{Busy: true})
+	stack := requests(t, r.kernel)
+	r.quiet()
+	t.Logf("net/http under wrk -c 100: %.0f requests/s over the stack, %.0f over the kernel's sockets, ratio %.2f", stack, kernel, stack/kernel)
+	require.Greater(t, stack, kernel*leastRatio)
+}
+
+var (
+	wrkRate   = regexp.MustCompile(`Requests/sec: +([0-9.]+)`)
+	wrkErrors = regexp.MustCompile(`(?m)^ *(Socket errors|Non-2xx).*$`)
+)
+
+// requests is how many requests a second wrk gets answered.
+func requests(t *testing.T, from *netns.Space) float64 {
+	t.Helper()
+	out := start(t, from, nil, "wrk", "-c", "100", "-t", "1", "-d", fmt.Sprintf("%.0f", wrkTime.Seconds()), "http://"+stackIP+"/hello").ends(*wrkTime + patience)
+	require.Empty(t, wrkErrors.FindString(out))
+	m := wrkRate.FindStringSubmatch(out)
+	require.NotNil(t, m, out)
+	rate, err := strconv.ParseFloat(m[1], 64)
+	require.NoError(t, err)
+	return rate
+}
+
+// TestPeersDownload has curl download much: 256 MiB, or as much as -download says.
+func TestPeersDownload(t *testing.T) {
+	netns.Need(t)
+	r := newRig(t, "tap", childConfig{Busy: true})
+	n := *download << 20
+	begin := time.Now()
+	require.Equal(t, noiseSum(n)+"  -\n", r.shell(t, "curl -sSf http://%s/bytes/%d | sha256sum", stackIP, n))
+	t.Logf("%d MiB in %v", *download, time.Since(begin).Round(time.Millisecond))
+	r.quiet()
+}
