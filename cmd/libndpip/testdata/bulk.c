@@ -5,8 +5,6 @@
  */
 #include "test.h"
 
-#include <unistd.h>
-
 enum { PORT = 5001, CHUNK = 32 };
 
 static size_t total;
@@ -93,19 +91,35 @@ static size_t send_copy(int s, size_t at)
 	return (size_t)k;
 }
 
+/* Connects: 0, or what SO_ERROR says. */
+static int reach(int ep, int s, struct sockaddr_in to)
+{
+	int error = -1;
+
+	errno = 0;
+	CHECK(ndpip_connect(s, (struct sockaddr *)&to, sizeof(to)) == -1 && errno == EINPROGRESS);
+	CHECK(watch(ep, EPOLL_CTL_ADD, s, EPOLLOUT) == 0);
+	CHECK((wait_for(ep, s) & EPOLLOUT) != 0);
+	CHECK(ndpip_getsockopt(s, SOL_SOCKET, SO_ERROR, &error, sizeof(error)) == 0);
+	return error;
+}
+
 static void sender(struct sockaddr_in to)
 {
-	int s = ndpip_socket(AF_INET, SOCK_NDPIP | SOCK_NONBLOCK, IPPROTO_TCP), ep, error = -1;
+	int s, ep, error, tries = 0;
 	size_t at = 0, k;
 	char c;
 
-	CHECK(s > 2);
-	errno = 0;
-	CHECK(ndpip_connect(s, (struct sockaddr *)&to, sizeof(to)) == -1 && errno == EINPROGRESS);
 	CHECK((ep = ndpip_epoll_create1(0)) > 2);
-	CHECK(watch(ep, EPOLL_CTL_ADD, s, EPOLLOUT) == 0);
-	CHECK(wait_for(ep, s) == EPOLLOUT);
-	CHECK(ndpip_getsockopt(s, SOL_SOCKET, SO_ERROR, &error, sizeof(error)) == 0 && error == 0);
+	for (;;) {
+		CHECK((s = ndpip_socket(AF_INET, SOCK_NDPIP | SOCK_NONBLOCK, IPPROTO_TCP)) > 2);
+		error = reach(ep, s, to);
+		if (error == 0)
+			break;
+		CHECK(error == ECONNREFUSED && ++tries < 100); /* it does not listen yet */
+		CHECK(ndpip_close(s) == 0);
+		usleep(20000);
+	}
 	while (at < total) {
 		k = zero ? send_zero(s, at) : send_copy(s, at);
 		at += k;
@@ -217,10 +231,7 @@ int main(int argc, char **argv)
 		CHECK(ndpip_linux_dpdk_set_inaddr(0, ip(text[0])) == 0);
 		CHECK(ndpip_linux_dpdk_set_arp_table(0, &peer, 1) == 0);
 		CHECK(ndpip_linux_dpdk_set_burst_size(0, 32) == 0);
-		while (ndpip_linux_dpdk_start_iface(0) != 0) {
-			CHECK(errno == ECONNREFUSED); /* the server of the wire is not there yet */
-			usleep(20000);
-		}
+		start_client(0);
 		begin = seconds();
 		if (strcmp(argv[1], "send") == 0)
 			sender(name(text[1], PORT));

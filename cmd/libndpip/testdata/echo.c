@@ -5,7 +5,6 @@
 #include "test.h"
 
 #include <pthread.h>
-#include <unistd.h>
 
 enum { PORT = 7, MOST = 512, SIZE = 3000 };
 
@@ -94,7 +93,10 @@ static void call(int count, int messages)
 
 	for (i = 0; i < count; i++) {
 		CHECK((fds[i] = ndpip_socket(AF_INET, SOCK_NDPIP, IPPROTO_TCP)) > 2);
-		CHECK(ndpip_connect(fds[i], (struct sockaddr *)&to, sizeof(to)) == 0);
+		while (ndpip_connect(fds[i], (struct sockaddr *)&to, sizeof(to)) != 0) {
+			CHECK(errno == ECONNREFUSED); /* it does not listen yet */
+			usleep(20000);
+		}
 	}
 	for (m = 0; m < messages; m++) {
 		for (i = 0; i < count; i++) {
@@ -134,10 +136,7 @@ int main(int argc, char **argv)
 	ndpip_linux_dpdk_init();
 	CHECK(ndpip_linux_dpdk_register_iface(0) == 0);
 	set_up(0, server ? 2 : 1, server ? 1 : 2);
-	while (ndpip_linux_dpdk_start_iface(0) != 0) {
-		CHECK(errno == ECONNREFUSED);
-		usleep(20000);
-	}
+	start_client(0);
 	if (server) {
 		CHECK(pthread_create(&thread, NULL, serve, &count) == 0);
 		CHECK(pthread_join(thread, NULL) == 0);

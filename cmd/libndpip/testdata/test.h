@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include <arpa/inet.h>
+#include <unistd.h>
 
 #include <rte_eal.h>
 #include <rte_ethdev.h>
@@ -84,6 +85,17 @@ static inline void set_up(int port, uint8_t own, uint8_t peer)
 	CHECK(ndpip_linux_dpdk_set_inaddr(port, ip(text)) == 0);
 	CHECK(ndpip_linux_dpdk_set_arp_table(port, table, 1) == 0);
 	CHECK(ndpip_linux_dpdk_set_burst_size(port, 32) == 0);
+}
+
+/* start_client starts an interface whose wire's server may not be there yet. */
+static inline void start_client(int port)
+{
+	int tries = 0;
+
+	while (ndpip_linux_dpdk_start_iface(port) != 0) {
+		CHECK(errno == ECONNREFUSED && ++tries < 300);
+		usleep(50000);
+	}
 }
 
 static inline void count_pool(struct rte_mempool *mp, void *sum)
