@@ -41,6 +41,7 @@ func (d *dev) install(ctx context.Context, o installOptions) error {
 	if err := d.setUp(ctx, needsToBuild()); err != nil {
 		return err
 	}
+	d.helpStatic(ctx)
 	to := prefix
 	if o.destdir != "" {
 		to = filepath.Join(o.destdir, prefix)
@@ -90,6 +91,37 @@ func (d *dev) install(ctx context.Context, o installOptions) error {
 			"    export PKG_CONFIG_PATH=%s LD_LIBRARY_PATH=%s", filepath.Join(prefix, "lib", "pkgconfig"), filepath.Join(prefix, "lib"))
 	}
 	return nil
+}
+
+// helpStatic sees to what DPDK's own "pkg-config --static" asks for and its package leaves out (seen on Debian 12). Without
+// it everything else works.
+func (d *dev) helpStatic(ctx context.Context) {
+	if d.linksStatic(ctx) {
+		return
+	}
+	const pkg = "libsystemd-dev"
+	if d.uid == 0 && commandPath("apt-get") != "" && d.aptInstall(ctx, []string{pkg}) == nil && d.linksStatic(ctx) {
+		return
+	}
+	d.out.Printf("note: pkg-config --static --libs libdpdk does not link here, so programs cannot be static; on Debian %s may be missing", pkg)
+}
+
+func (d *dev) linksStatic(ctx context.Context) bool {
+	flags, err := d.output(ctx, job{argv: []string{"pkg-config", "--static", "--libs", "libdpdk"}})
+	if err != nil {
+		return false
+	}
+	dir, err := os.MkdirTemp("", "ndpip-install-")
+	if err != nil {
+		return false
+	}
+	defer os.RemoveAll(dir)
+	src := filepath.Join(dir, "a.c")
+	if os.WriteFile(src, []byte("int main(void) { return 0; }\n"), 0o644) != nil {
+		return false
+	}
+	argv := append([]string{"gcc", "-o", filepath.Join(dir, "a"), src}, strings.Fields(flags)...)
+	return d.run(ctx, job{argv: argv, limit: time.Minute}) == nil
 }
 
 // replaceFile copies a file. A library that a program has open is replaced and not written over.

@@ -26,9 +26,10 @@ const oldestDPDK = "21.11"
 // Packages are named without their versions (libdpdk-dev, not librte-eal23), so that the names hold on Debian 12 and
 // 13 and Ubuntu 22.04 and 24.04. gcc is nothing without libc6-dev, which it only recommends.
 var (
-	needCompiler = need{"C compiler", []string{"gcc", "libc6-dev"}, compiles}
-	needPkgConf  = need{"pkg-config", []string{"pkg-config"}, inPath("pkg-config")}
-	needDPDK     = need{"DPDK " + oldestDPDK + " or later", []string{"libdpdk-dev"}, hasDPDK}
+	needCompiler  = need{"C compiler", []string{"gcc", "libc6-dev"}, compiles}
+	needCPlusPlus = need{"C++ compiler", []string{"g++"}, inPath("g++")}
+	needPkgConf   = need{"pkg-config", []string{"pkg-config"}, inPath("pkg-config")}
+	needDPDK      = need{"DPDK " + oldestDPDK + " or later", []string{"libdpdk-dev"}, hasDPDK}
 	// The drivers are loaded while the program runs, so a build does not show that one is missing.
 	needDrivers = need{"DPDK's drivers", []string{"librte-meta-net", "librte-meta-mempool", "librte-meta-bus"}, hasDrivers}
 

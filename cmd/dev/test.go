@@ -90,7 +90,7 @@ func (d *dev) test(ctx context.Context, o testOptions) error {
 	if err != nil {
 		return err
 	}
-	needs := append(needsToBuild(), d.needsToLint()...)
+	needs := append(append(needsToBuild(), needCPlusPlus), d.needsToLint()...)
 	if d.uid == 0 {
 		needs = append(needs, needIP, needPing, needSocat, needEthtool, needNetcat, needCurl, needWget, needWrk)
 	}
