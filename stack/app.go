@@ -302,7 +302,12 @@ func (s *Stack) sendBurst(c *tcp.Conn, p []byte) int {
 			copy(dst, src)
 		default:
 			whole.stamp(w, seq)
-			copy(dst, src) // after the headers, whose last word holds two bytes of it
+			// After the headers, whose last word holds two bytes of it.
+			if k < wire.AheadMin {
+				copy(dst, src)
+			} else {
+				wire.CopyAhead(dst, src, stock[len(stock)-2-i].Addr+lead+hdrLen, wire.At(src)+uintptr(k))
+			}
 		}
 		c.PutTx(tail+uint32(i), uintptr(f.Handle), addr+hdrLen, int(k))
 		t := &tx[i]
@@ -394,7 +399,12 @@ func (s *Stack) Recv(c *tcp.Conn, p []byte) (n int, e syscall.Errno) {
 	for cnt > 0 && n < len(p) {
 		e := c.RxAt(head)
 		src := dpdk.Bytes(e.Addr()+uintptr(off), e.Len()-int(off))
-		m := copy(p[n:], src)
+		m := len(src)
+		if m < wire.AheadMin || m > len(p)-n {
+			m = copy(p[n:], src)
+		} else {
+			wire.CopyAhead(p[n:n+m], src, wire.At(p)+uintptr(n+m), c.RxAt(head+1).Addr())
+		}
 		n += m
 		if m < len(src) {
 			off += uint32(m)
