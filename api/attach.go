@@ -87,6 +87,7 @@ func openLink(cfg Config, l Link, p *linkedPort) (*Host, error) {
 type linkedPort struct {
 	port        *dpdk.Port
 	worker, app *dpdk.Lane
+	after       func() error // ends what the port stands on
 
 	mu    sync.Mutex // guards what follows: statistics may be asked for while the host stops
 	pools []*dpdk.Mempool
@@ -133,7 +134,11 @@ func (p *linkedPort) stats() (drops uint64, inUse int) {
 	return drops, inUse
 }
 
-func (p *linkedPort) linkUp() bool { return p.port.LinkUp() }
+func (p *linkedPort) linkUp() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.gone && p.port.LinkUp()
+}
 
 // settle is how long release waits for the port to let go of the last frames.
 const settle = 100 * time.Millisecond
@@ -144,6 +149,10 @@ func (p *linkedPort) release() error {
 	p.gone = true
 	dpdk.FreeLane(p.app)
 	dpdk.FreeLane(p.worker)
+	var err error
+	if p.after != nil {
+		err = p.after()
+	}
 	for end := time.Now().Add(settle); p.inUse() > 0 && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
 	}
@@ -151,7 +160,7 @@ func (p *linkedPort) release() error {
 	defer spare.Unlock()
 	spare.pools = append(spare.pools, p.pools...)
 	p.pools = nil
-	return nil
+	return err
 }
 
 func (p *linkedPort) inUse() (n int) {
