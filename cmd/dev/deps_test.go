@@ -27,13 +27,13 @@ const imports = `
 	ring             < tcp, udp
 	ring, dpdk, tcp, udp < stack
 	stack, dpdk      < api
-	api, dpdk        < cmd
+	api, dpdk        < cmd, docs/examples
 
 	# The developers' tool runs where nothing is installed yet.
 	NONE             < cmd/dev
 
 	# From outside.
-	golang.org/x/sys < dpdk, stack, api, cmd
+	golang.org/x/sys < dpdk, stack, api, cmd, docs/examples
 	github.com/cespare/xxhash/v2 < stack
 	github.com/spf13/pflag < cmd
 
