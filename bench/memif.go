@@ -74,7 +74,11 @@ func (e *env) perfProgram() (string, error) {
 // interval is how often ndpip-perf prints.
 const interval = 100 * time.Millisecond
 
-func runMemif(e *env, p point) ([]result, error) {
+func runMemif(name string, how ...string) func(e *env, p point) ([]result, error) {
+	return func(e *env, p point) ([]result, error) { return memif(e, p, name, how) }
+}
+
+func memif(e *env, p point, name string, how []string) ([]result, error) {
 	perf, err := e.perfProgram()
 	if err != nil {
 		return nil, err
@@ -91,8 +95,10 @@ func runMemif(e *env, p point) ([]result, error) {
 	socket := filepath.Join(e.dir, fmt.Sprintf("memif%d", pairs))
 	start := func(side *perfSide, verb string, cpu int, more ...string) error {
 		args := append([]string{perf, verb, "--wire", "memif:" + socket, "--mss", strconv.Itoa(p.MSS), "--checksum", p.Checksum,
-			"--cpu", strconv.Itoa(cpu), "--worker-cpu", strconv.Itoa(cpu), "--yield", "--format", "json",
-			"--interval", strconv.FormatFloat(interval.Seconds(), 'f', -1, 64)}, more...)
+			"--cpu", strconv.Itoa(cpu), "--format", "json", "--interval", strconv.FormatFloat(interval.Seconds(), 'f', -1, 64)}, more...)
+		if args = append(args, how...); name == "memif-worker" {
+			args = append(args, "--worker-cpu", strconv.Itoa(cpu))
+		}
 		var err error
 		side.process, err = startProcess(e.ctx, e.each+grace/2, side.line, "", args...)
 		return err
@@ -128,7 +134,7 @@ func runMemif(e *env, p point) ([]result, error) {
 		return nil, fmt.Errorf("the receiver got next to nothing while %d connections were open: %w\n%w", p.Connections,
 			recv.fail(errors.New("the receiver's last lines")), send.fail(errors.New("the sender's last lines")))
 	}
-	r := newResult("memif", p, blocks)
+	r := newResult(name, p, blocks)
 	r.Gbps = quartiles(rates, func(b block) float64 { return b.ns })[1] // segments may be shorter than the MSS
 	return []result{r}, nil
 }

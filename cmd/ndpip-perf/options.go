@@ -31,6 +31,7 @@ type options struct {
 func newFlags(verb string, o *options) *cli.Flags {
 	*o = options{verb: verb}
 	f := cli.NewFlags("ndpip-perf " + verb)
+	o.Attentive = true
 	o.Net.Register(f)
 	f.BoolVar(&o.tcp, "tcp", false, "TCP, which is the default")
 	f.BoolVar(&o.udp, "udp", false, "UDP datagrams of --mss bytes")

@@ -170,25 +170,35 @@ func TestSeconds(t *testing.T) {
 	}
 }
 
-func TestYield(t *testing.T) {
-	var n Net
-	f := NewFlags("prog")
-	n.Register(f)
+func TestPolling(t *testing.T) {
 	cpus := runtime.NumCPU()
 	for _, c := range []struct {
-		wire   string
-		inline bool
-		need   int // threads that poll, or a CPU for the kernel's side
-	}{
-		{"memif", false, 4}, {"memif", true, 2}, {"tap", false, 3}, {"tap", true, 2}, {"af_xdp", false, 3}, {"pci", false, 2}, {"pci", true, 1},
-	} {
-		n.inline = c.inline
-		require.Equal(t, cpus < c.need, n.yields(Wire{Kind: c.wire}), "%+v", c)
+		wire string
+		need int // threads that poll, or a CPU for the kernel's side
+		solo int // the same without a worker
+	}{{"memif", 4, 2}, {"tap", 3, 2}, {"af_xdp", 3, 2}, {"pci", 2, 1}} {
+		w := Wire{Kind: c.wire}
+		for _, attentive := range []bool{false, true} {
+			n := Net{Attentive: attentive}
+			f := NewFlags("prog")
+			n.Register(f)
+			inline, need := attentive && cpus < c.need, c.need
+			if inline {
+				need = c.solo
+			}
+			require.Equal(t, inline, n.inlines(w), "%+v", c)
+			require.Equal(t, cpus < need, n.yields(w), "%+v", c)
+			require.NoError(t, f.Parse([]string{"--inline=false", "--yield=false"}))
+			require.False(t, n.inlines(w) || n.yields(w), "%+v", c)
+			require.NoError(t, f.Parse([]string{"--inline", "--yield"}))
+			require.True(t, n.inlines(w) && n.yields(w), "%+v", c)
+		}
+		n := Net{Attentive: true}
+		f := NewFlags("prog")
+		n.Register(f)
+		require.NoError(t, f.Parse([]string{"--worker-cpu", "0"}))
+		require.False(t, n.inlines(w), "a worker was asked for")
 	}
-	require.NoError(t, f.Parse([]string{"--yield=false"}))
-	require.False(t, n.yields(Wire{Kind: "memif"}))
-	require.NoError(t, f.Parse([]string{"--yield"}))
-	require.True(t, n.yields(Wire{Kind: "pci"}))
 }
 
 func TestStatus(t *testing.T) {

@@ -50,12 +50,16 @@ type Net struct {
 	noHuge, inline, yield bool
 	cpu, workerCPU        int // -1: not pinned
 
+	// Attentive says that the program is in a call of the stack's nearly all the time. Then a machine that has no CPU for
+	// a worker of its own is better off without one: --inline is the default there.
+	Attentive bool
+
 	flags *pflag.FlagSet
 }
 
 // Register adds the options to f.
 func (n *Net) Register(f *Flags) {
-	*n = Net{length: defaultLen, Burst: DefaultBurst, winScale: -1, checksum: "auto", workerCPU: -1, cpu: -1, flags: f.FlagSet}
+	*n = Net{Attentive: n.Attentive, length: defaultLen, Burst: DefaultBurst, winScale: -1, checksum: "auto", workerCPU: -1, cpu: -1, flags: f.FlagSet}
 	f.StringVar(&n.wire, "wire", "", wireWant)
 	f.Var(Number{&n.iface, 0, 65535, ""}, "iface", "the number of the DPDK port, from 0")
 	f.Var(IPLen{&n.bind}, "bind-ip", "own address, such as 10.0.0.1/24")
@@ -121,7 +125,7 @@ func (n *Net) Config(eal []string, side Side) (api.Config, error) {
 		MAC: n.mac, Addr: addr, Gateway: n.gateway, Neighbours: n.neighbours,
 		Burst: n.Burst, Mbufs: n.mbufs, MTU: n.mtu, MSS: n.MSS, WinScale: n.winScale,
 		RcvBuf: n.rcvBuf, SndBuf: n.sndBuf,
-		Inline: n.inline, WorkerCPU: n.workerCPU, Yield: n.yields(wire),
+		Inline: n.inlines(wire), WorkerCPU: n.workerCPU, Yield: n.yields(wire),
 	}
 	switch n.checksum {
 	case "software":
@@ -169,21 +173,34 @@ func (n *Net) consistent(addr netip.Prefix) error {
 	return nil
 }
 
-// yields is the default of --yield: on when this machine has fewer CPUs than threads that poll. Over memif the peer
-// most likely polls here too; over the kernel's wires the kernel needs a CPU for its end.
+// inlines is the default of --inline.
+func (n *Net) inlines(w Wire) bool {
+	if n.flags.Changed("inline") {
+		return n.inline
+	}
+	return n.Attentive && !n.flags.Changed("worker-cpu") && runtime.NumCPU() < polling(w, 2)
+}
+
+// yields is the default of --yield: on when this machine has fewer CPUs than threads that poll.
 func (n *Net) yields(w Wire) bool {
 	if n.flags.Changed("yield") {
 		return n.yield
 	}
 	threads := 2
-	if n.inline {
+	if n.inlines(w) {
 		threads = 1
 	}
+	return runtime.NumCPU() < polling(w, threads)
+}
+
+// polling is how many threads of this machine poll when this program has so many. Over memif the peer most likely polls
+// here too; over the kernel's wires the kernel needs a CPU for its end.
+func polling(w Wire, threads int) int {
 	switch {
 	case w.Kind == "memif":
 		threads *= 2
 	case w.kernelEnd():
 		threads++
 	}
-	return runtime.NumCPU() < threads
+	return threads
 }
