@@ -99,13 +99,34 @@ func (d *dev) inEach(ctx context.Context, mods []string, j job) error {
 	return nil
 }
 
-// modules are the folders of the tree that hold a go.mod, the root first.
+// modules are the folders of the tree that hold a go.mod, the root first; without those of examples.
 func (d *dev) modules() []string {
 	dirs := []string{d.root}
-	for _, path := range d.files(func(path string, _ fs.DirEntry) bool { return filepath.Base(path) == "go.mod" }) {
-		if dir := filepath.Dir(path); dir != "." {
+	for _, dir := range d.folders() {
+		if dir != "." && !isExample(dir) {
 			dirs = append(dirs, filepath.Join(d.root, dir))
 		}
+	}
+	return dirs
+}
+
+// examples are the modules of examples: they need what may not be had on every machine.
+func (d *dev) examples() []string {
+	var dirs []string
+	for _, dir := range d.folders() {
+		if isExample(dir) {
+			dirs = append(dirs, filepath.Join(d.root, dir))
+		}
+	}
+	return dirs
+}
+
+func isExample(dir string) bool { return strings.HasPrefix(dir, filepath.Join("docs", "examples")) }
+
+// folders are those that hold a go.mod, by their path from the root.
+func (d *dev) folders() (dirs []string) {
+	for _, path := range d.files(func(path string, _ fs.DirEntry) bool { return filepath.Base(path) == "go.mod" }) {
+		dirs = append(dirs, filepath.Dir(path))
 	}
 	return dirs
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -149,7 +150,71 @@ func (t *suite) build() error {
 	j.env = append(j.env, "CGO_ENABLED=0")
 	err = t.d.run(t.ctx, j)
 	t.tally.check(t.d.out, "go build of the pure packages without cgo", time.Since(begin), err, "")
+	return t.buildExamples()
+}
+
+// buildExamples builds the examples that are modules of their own, where what they need can be fetched; elsewhere it says
+// that they were not built. They are built as copies, since their go.mod names no versions.
+func (t *suite) buildExamples() error {
+	for _, dir := range t.d.examples() {
+		begin := time.Now()
+		name, _ := filepath.Rel(t.d.root, dir)
+		t.d.out.Status("%s", name)
+		missing, err := t.buildExample(dir)
+		if t.ctx.Err() != nil {
+			return context.Cause(t.ctx)
+		}
+		if missing != "" {
+			t.d.out.Printf("  note  %s was not built: %s", name, missing)
+			continue
+		}
+		t.tally.check(t.d.out, name, time.Since(begin), err, "")
+	}
 	return nil
+}
+
+// buildExample says what could not be had, or how the build went.
+func (t *suite) buildExample(dir string) (missing string, err error) {
+	tmp, err := os.MkdirTemp("", "ndpip-example-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(tmp)
+	if err := os.CopyFS(tmp, os.DirFS(dir)); err != nil {
+		return "", err
+	}
+	in := func(limit time.Duration, args ...string) (string, error) {
+		j := t.d.goJob(limit, args...)
+		j.dir = tmp
+		return t.d.output(t.ctx, j)
+	}
+	mod := readText(filepath.Join(tmp, "go.mod"))
+	for line := range strings.Lines(mod) {
+		path, isOpen := strings.CutSuffix(strings.TrimSpace(line), " v0.0.0")
+		if !isOpen || path == "ndpip" {
+			continue
+		}
+		if _, err := in(time.Minute, "mod", "edit", "-droprequire="+path, "-replace=ndpip="+t.d.root); err != nil {
+			return "", err
+		}
+		if out, err := in(time.Minute, "get", path); err != nil {
+			first, _, _ := strings.Cut(strings.TrimSpace(out), "\n")
+			return first, nil
+		}
+	}
+	if out, err := in(time.Minute, "mod", "tidy"); err != nil {
+		return lastLine(out), nil
+	}
+	out, err := in(5*time.Minute, "build", "-o", filepath.Join(tmp, "example"), ".")
+	if err != nil && !strings.Contains(out, "# example\n") { // not the example's own code
+		return "what it needs does not build with this DPDK: " + lastLine(out), nil
+	}
+	return "", err
+}
+
+func lastLine(text string) string {
+	text = strings.TrimSpace(text)
+	return text[strings.LastIndexByte(text, '\n')+1:]
 }
 
 // pure are those of purePackages that exist.
