@@ -276,3 +276,15 @@ func TestCallCost(t *testing.T) {
 		}
 	}
 }
+
+// TestExample builds the C program of docs/examples.
+func TestExample(t *testing.T) {
+	for _, compiler := range [][]string{c11, cpp} {
+		args := slices.Concat(compiler, strict, pkgConfig(t, "--cflags", "ndpip"), []string{"../../docs/examples/epoll/server.c", "-o", filepath.Join(t.TempDir(), "server")})
+		if compiler[0] == "g++" {
+			args = append(args, "-x", "none")
+		}
+		out, err := exec.Command(args[0], append(args[1:], shared.flags(t)...)...).CombinedOutput()
+		require.NoError(t, err, "%s:\n%s", strings.Join(args, " "), out)
+	}
+}
