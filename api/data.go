@@ -25,7 +25,16 @@ func (h *Host) Read(fd int, p []byte) (int, error) {
 	return n, err
 }
 
+// read is read(2): nothing is what it reads into no space, whatever there is.
 func (h *Host) read(s *sock, p []byte) (int, error) {
+	if len(p) == 0 && !s.is(kindEpoll) && !s.closed.Load() {
+		return 0, s.expired(reading)
+	}
+	return h.readOrWait(s, p)
+}
+
+// readOrWait is recv(2), which waits for data, an error or the end also when it has no space for them.
+func (h *Host) readOrWait(s *sock, p []byte) (int, error) {
 	var a await
 	for {
 		if err := s.expired(reading); err != nil {
@@ -63,10 +72,6 @@ func (h *Host) tryRead(s *sock, p []byte) (int, unix.Errno) {
 		s.gates[reading].leave()
 		return h.readOther(s, p)
 	}
-	if len(p) == 0 { // as read(2) of Linux does it, and unlike recv(2)
-		s.gates[reading].leave()
-		return 0, 0
-	}
 	n, e := h.st.Recv(c, p)
 	if n == 0 && e != 0 {
 		e = s.noData(c, e)
@@ -98,15 +103,9 @@ func (h *Host) readOther(s *sock, p []byte) (int, unix.Errno) {
 	case kindEpoll:
 		return 0, unix.EINVAL
 	case kindUDP:
-		if len(p) == 0 {
-			return 0, 0
-		}
 		n, _, e := h.tryRecvFrom(s, p)
 		return n, e
 	case kindTCP:
-		if len(p) == 0 {
-			return 0, 0
-		}
 		if e := s.takeError(); e != 0 {
 			return 0, e
 		}
@@ -116,9 +115,6 @@ func (h *Host) readOther(s *sock, p []byte) (int, unix.Errno) {
 	case kindConn:
 		return 0, unix.EAGAIN // it is becoming something else just now
 	case kindListen:
-		if len(p) == 0 {
-			return 0, 0
-		}
 	}
 	return 0, unix.ENOTCONN
 }

@@ -139,7 +139,7 @@ func (h *Host) RecvFrom(fd int, p []byte) (int, netip.AddrPort, error) {
 
 func (h *Host) recvFrom(s *sock, p []byte) (int, netip.AddrPort, error) {
 	if !s.is(kindUDP) {
-		n, err := h.read(s, p)
+		n, err := h.readOrWait(s, p)
 		return n, netip.AddrPort{}, err
 	}
 	var a await

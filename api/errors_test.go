@@ -184,6 +184,8 @@ var attempts = []struct {
 		n, from, err := w.cli.RecvFrom(fd, make([]byte, 10))
 		_ = from
 		w.note("recvfrom", n, err)
+		n, _, err = w.cli.RecvFrom(fd, nil)
+		w.note("recvfrom into nothing", n, err)
 	}},
 	{"write", func(w *world, fd int) {
 		n, err := w.cli.Write(fd, []byte("abc"))
