@@ -53,7 +53,7 @@ type kernel struct{ do chan func() }
 
 // newKernel gives a thread a network namespace. Without the right to do so, the one that we are in has to serve: its
 // loopback interface is all that is used.
-func newKernel(t *testing.T) *kernel {
+func newKernel(t testing.TB) *kernel {
 	k := &kernel{make(chan func())}
 	go func() {
 		runtime.LockOSThread() // for good: the thread ends with the goroutine, and the namespace with it
@@ -197,7 +197,7 @@ func (k *kernel) EpollWait(epfd int, evs []EpollEvent, msec int) (int, error) {
 
 // world is where a sequence runs: a client's side and a server's, which on Linux are the same process.
 type world struct {
-	t        *testing.T
+	t        testing.TB
 	cli, srv calls
 	addr     netip.Addr // the server's
 	cliAddr  netip.Addr
@@ -209,7 +209,7 @@ type world struct {
 }
 
 // worlds makes Linux, and pairs of hosts with a worker each and without.
-func worlds(t *testing.T) []*world {
+func worlds(t testing.TB) []*world {
 	k := newKernel(t)
 	lo := netip.MustParseAddr("127.0.0.1")
 	linux := &world{t: t, cli: k, srv: k, addr: lo, cliAddr: lo, other: netip.MustParseAddr("192.0.2.1"), linux: true}
@@ -301,7 +301,7 @@ func compare(t *testing.T, all []*world, name string, known map[string]differenc
 	})
 }
 
-func (w *world) record(t *testing.T, run func(w *world)) {
+func (w *world) record(t testing.TB, run func(w *world)) {
 	w.t, w.log = t, nil
 	run(w)
 }
