@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"ndpip/api"
 )
@@ -50,5 +52,13 @@ func Report(w io.Writer, program string, err error) int {
 	return status
 }
 
-// OneLine joins the lines of s, for messages that come from elsewhere.
-func OneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+// OneLine joins the lines of s, for messages that come from elsewhere, or have a part that does. What cannot be printed
+// is not: a terminal would obey it.
+func OneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return utf8.RuneError
+		}
+		return r
+	}, strings.Join(strings.Fields(s), " "))
+}

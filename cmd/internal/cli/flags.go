@@ -110,7 +110,7 @@ func edits(a, b string) int {
 
 // quote marks a value off from the words around it where that is needed.
 func quote(s string) string {
-	if s == "" || strings.ContainsAny(s, " \t\n\"") {
+	if s == "" || s != OneLine(s) || strings.ContainsAny(s, " \"") {
 		return "\"" + strings.ReplaceAll(OneLine(s), "\"", "'") + "\""
 	}
 	return s
