@@ -34,16 +34,25 @@ static void two_queues(int *a, int *b, struct rte_mempool *pool)
 	}
 }
 
+/* What is received lies in the sender's buffers, with their private area. */
 static void *sink(void *arg)
 {
-	static char buf[65536];
+	struct ndpip_pbuf *pb[32];
 	size_t total = 0;
-	ssize_t n;
+	int fd = *(int *)arg, n, i;
 
-	while ((n = ndpip_read(*(int *)arg, buf, sizeof(buf))) > 0)
-		total += (size_t)n;
+	while ((n = ndpip_recv(fd, pb, 32)) > 0) {
+		for (i = 0; i < n; i++) {
+			uint8_t *p = (uint8_t *)ndpip_pbuf_data(pb[i]);
+			uint16_t len = ndpip_pbuf_length(pb[i]);
+
+			CHECK(p[0] == (uint8_t)(total % 251) && p[len - 1] == (uint8_t)((total + len - 1) % 251));
+			total += len;
+		}
+		CHECK(ndpip_free(fd, pb, (size_t)n) == 0);
+	}
 	CHECK(n == 0 && total == 8 << 20);
-	CHECK(ndpip_close(*(int *)arg) == 0);
+	CHECK(ndpip_close(fd) == 0);
 	return NULL;
 }
 
@@ -52,6 +61,7 @@ static void use(int a, int b, struct rte_mempool *pool)
 	struct sockaddr_in at = name("10.9.0.2", 80);
 	struct rte_mbuf *m;
 	static char buf[1 << 20];
+	size_t sent = 0, k;
 	pthread_t thread;
 	int l, s, t, i;
 
@@ -62,7 +72,10 @@ static void use(int a, int b, struct rte_mempool *pool)
 	CHECK((t = ndpip_accept(l, NULL, NULL)) > 2);
 	CHECK(pthread_create(&thread, NULL, sink, &t) == 0);
 	for (i = 0; i < 8; i++) {
+		for (k = 0; k < sizeof(buf); k++)
+			buf[k] = (char)(uint8_t)((sent + k) % 251);
 		CHECK(ndpip_write(s, buf, sizeof(buf)) == sizeof(buf));
+		sent += sizeof(buf);
 		/* The program's own queue goes on meanwhile. */
 		CHECK((m = rte_pktmbuf_alloc(pool)) != NULL);
 		CHECK(rte_eth_tx_burst((uint16_t)a, 0, &m, 1) == 1);

@@ -6,7 +6,9 @@
  *   ./server -l 0-1 --no-pci --vdev=net_tap0,iface=tap0 &
  *   ip addr add 10.1.0.2/24 dev tap0 && ip link set tap0 up && nc 10.1.0.1 7
  */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
