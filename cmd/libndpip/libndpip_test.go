@@ -35,6 +35,9 @@ func TestMain(m *testing.M) {
 
 func prefix(t *testing.T) string {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("builds the library, which takes a minute")
+	}
 	installed.Do(func() {
 		if installed.prefix, installed.err = os.MkdirTemp("", "ndpip-c-"); installed.err != nil {
 			return
@@ -57,13 +60,7 @@ const (
 	static  linkage = "static" // both as archives
 )
 
-// linkages are those to test.
-func linkages() []linkage {
-	if testing.Short() {
-		return []linkage{shared}
-	}
-	return []linkage{shared, archive}
-}
+var linkages = []linkage{shared, archive}
 
 func (l linkage) flags(t *testing.T) []string {
 	t.Helper()
@@ -169,7 +166,7 @@ func memif(t *testing.T) (server, client string) {
 
 // TestOneProcess runs the programs with two interfaces in one process.
 func TestOneProcess(t *testing.T) {
-	for _, l := range linkages() {
+	for _, l := range linkages {
 		for _, name := range []string{"errnos", "pbuf", "again", "attach"} {
 			t.Run(string(l)+"/"+name, func(t *testing.T) {
 				start(t, compile(t, name, l, c11...), nil).wait(t)
@@ -193,7 +190,7 @@ func TestOverMemif(t *testing.T) {
 		{"echo", side{"echo", "serve 100", nil}, side{"echo", "call 100 20", nil}},
 		{"l2fwd", side{"l2fwd", "10", []string{"net_ring0"}}, side{"bulk", "send copy 10 1 1 2", nil}},
 	} {
-		for _, l := range linkages() {
+		for _, l := range linkages {
 			t.Run(string(l)+"/"+c.name, func(t *testing.T) {
 				atServer, atClient := memif(t)
 				serve, call := compile(t, c.server.name, l, c11...), compile(t, c.client.name, l, c11...)
@@ -213,9 +210,6 @@ func TestCPlusPlus(t *testing.T) {
 	require.NotEmpty(t, sources)
 	for _, s := range sources {
 		name := strings.TrimSuffix(filepath.Base(s), ".c")
-		if testing.Short() && name != "pbuf" {
-			continue
-		}
 		path := compile(t, name, shared, cpp...)
 		if name == "pbuf" {
 			start(t, path, nil).wait(t)
@@ -243,9 +237,6 @@ func TestHeaders(t *testing.T) {
 
 // TestStatic links with "pkg-config --static", where DPDK itself can be linked so.
 func TestStatic(t *testing.T) {
-	if testing.Short() {
-		return // it links the same code
-	}
 	args := append([]string{"-x", "c", "-", "-o", filepath.Join(t.TempDir(), "nothing")}, pkgConfig(t, "--static", "--libs", "libdpdk")...)
 	cmd := exec.Command("gcc", args...)
 	cmd.Stdin = strings.NewReader("int main(void) { return 0; }")
@@ -267,7 +258,7 @@ const mostNanoseconds = "400"
 
 // TestCallCost prints what a call through the library costs over one from Go.
 func TestCallCost(t *testing.T) {
-	for _, l := range linkages() {
+	for _, l := range linkages {
 		out := start(t, compile(t, "cost", l, c11...), nil, mostNanoseconds).wait(t)
 		for line := range strings.Lines(out) {
 			if strings.HasPrefix(line, "a write of one segment") {
