@@ -12,7 +12,7 @@ import (
 
 // segment sends a segment without payload; opts are its options, a multiple of 4 bytes.
 func (s *Stack) segment(c *tcp.Conn, seq, ack tcp.Seq, flags uint8, wnd uint16, opts []byte) bool {
-	f, ok := s.take()
+	f, ok := s.takeFor()
 	if !ok {
 		return false
 	}
@@ -47,10 +47,32 @@ func (s *Stack) take() (f dpdk.Frame, ok bool) {
 	return f, ok
 }
 
-// queue puts a frame on the worker's transmit list, sending what is there when it is full.
+// takeFor is take for a connection's frame. Connections wait for room in the port, as they are tried again; half of the
+// list is left for frames that nobody remembers.
+func (s *Stack) takeFor() (f dpdk.Frame, ok bool) {
+	if s.w.TxRoom() <= dpdk.TxCap/2 {
+		if s.stuck {
+			return f, false
+		}
+		s.flush()
+		if s.w.TxRoom() <= dpdk.TxCap/2 {
+			s.stuck = true // for the rest of this turn
+			return f, false
+		}
+	}
+	return s.take()
+}
+
+// queue puts a frame on the worker's transmit list, sending what is there when it is full. A frame for which there is
+// no room is dropped, as a full queue of the port's would do.
 func (s *Stack) queue(f dpdk.Frame) {
 	if s.w.TxRoom() == 0 {
 		s.flush()
+		if s.w.TxRoom() == 0 {
+			s.w.Release(f.Handle)
+			s.count.TxDropped++
+			return
+		}
 	}
 	s.w.Queue(f)
 }
@@ -114,7 +136,7 @@ func (s *Stack) resend(c *tcp.Conn) (any, through bool) {
 		if !ok {
 			return any, true
 		}
-		if s.w.TxRoom() == 0 || s.w.NStock == 0 {
+		if s.w.NStock == 0 {
 			return any, false
 		}
 		if fin {
@@ -135,7 +157,7 @@ func (s *Stack) resend(c *tcp.Conn) (any, through bool) {
 
 // copySegment sends n bytes of payload in a buffer of its own.
 func (s *Stack) copySegment(c *tcp.Conn, seq tcp.Seq, flags uint8, addr uintptr, n int) bool {
-	f, ok := s.take()
+	f, ok := s.takeFor()
 	if !ok {
 		return false
 	}

@@ -45,6 +45,7 @@ type Stack struct {
 	seg      tcp.Segment
 	touched  []*tcp.Conn // connections with something to be done at the end of this turn
 	again    []*tcp.Conn // connections whose frames found no buffer: next turn
+	stuck    bool        // the port took nothing more in this turn
 	rxHeld   uint64      // payloads given to applications, ever; less app.consumed: not yet given back
 	room     int         // payloads that may still be given to applications in this turn
 	txBack   uint64      // buffers of applications' frames that were given back, ever; app.returned follows once a turn

@@ -33,7 +33,7 @@ func (s *Stack) turn(op dpdk.Op) bool {
 	for i := range s.w.Rx[:n&(2*dpdk.RxCap-1)] {
 		s.input(&s.w.Rx[i])
 	}
-	s.last = nil
+	s.last, s.stuck = nil, false
 	if len(s.again) > 0 {
 		s.touchAgain()
 	}
@@ -53,20 +53,8 @@ func (s *Stack) turn(op dpdk.Op) bool {
 	return busy
 }
 
-// flush hands the worker's frames to the port. What the port refuses stays for the next turn; when too much is
-// waiting, the oldest is dropped as a full queue would: all of it is either repeated by the peer or by a timer.
-func (s *Stack) flush() {
-	s.w.Exchange(dpdk.OpTx | dpdk.OpFree | dpdk.OpStock)
-	if s.w.TxRoom() >= dpdk.TxCap/2 {
-		return
-	}
-	drop := uint32(dpdk.TxCap / 4)
-	for i := range s.w.Tx[:drop] {
-		s.w.Release(s.w.Tx[i].Handle)
-	}
-	s.w.NTx = uint32(copy(s.w.Tx[:], s.w.Tx[drop:s.w.NTx]))
-	s.count.TxDropped += uint64(drop)
-}
+// flush hands the worker's frames to the port. What the port refuses stays for the next time.
+func (s *Stack) flush() { s.w.Exchange(dpdk.OpTx | dpdk.OpFree | dpdk.OpStock) }
 
 // touch puts a connection on the list of this turn.
 func (s *Stack) touch(c *tcp.Conn) {
@@ -129,7 +117,7 @@ func (s *Stack) finishAll() {
 	s.touched = s.touched[:0]
 }
 
-// retry brings a connection back in the next turn: there was no buffer for one of its frames.
+// retry brings a connection back in the next turn: there was no buffer for one of its frames, or no room in the port.
 func (s *Stack) retry(c *tcp.Conn) {
 	s.count.NoBuffer++
 	if c.Linked&inAgain == 0 {
@@ -139,12 +127,19 @@ func (s *Stack) retry(c *tcp.Conn) {
 }
 
 func (s *Stack) touchAgain() {
-	for _, c := range s.again {
+	again := s.again[:min(len(s.again), max(s.w.TxRoom()-dpdk.TxCap/2, againMin))]
+	for _, c := range again {
 		c.Linked &^= inAgain
-		s.touch(c)
+		if c.ID != 0 { // not released meanwhile
+			s.touch(c)
+		}
 	}
-	s.again = s.again[:0]
+	s.again = s.again[:copy(s.again, s.again[len(again):])]
 }
+
+// againMin is how many connections are tried again in a turn at least, while the port takes nothing: not all of them wait
+// for it.
+const againMin = 32
 
 // finish does what a turn has left to do for a connection.
 func (s *Stack) finish(c *tcp.Conn) {
