@@ -97,7 +97,7 @@ func TestConfig(t *testing.T) {
 // Each wrong option gives one line that names it and says what would be right.
 func TestWrongOptions(t *testing.T) {
 	const want = "memif:PATH, tap:NAME, af_packet:INTERFACE, af_xdp:INTERFACE or pci:ADDRESS"
-	long := strings.Repeat("x", 110)
+	long := "/" + strings.Repeat("x", 109)
 	for _, c := range []struct{ args, text string }{
 		{"", "no port: give --wire " + want + ", or EAL arguments before a --"},
 		{"--wire", "--wire needs a value (" + want + ")"},

@@ -1,6 +1,9 @@
 package cli
 
-import "strings"
+import (
+	"path/filepath"
+	"strings"
+)
 
 // Wire is the value of --wire: a kind of port and what names it, as in memif:/tmp/x.sock. It spares the EAL arguments.
 type Wire struct{ Kind, Name string }
@@ -41,14 +44,22 @@ func ParseWire(s string) (Wire, error) {
 		return Wire{}, Usagef("--wire %s: want %s alone", quote(s), kind)
 	case by != "" && name == "":
 		return Wire{}, Usagef("--wire %s: want %s:%s", quote(s), kind, by)
-	case kind == "memif" && len(name) > maxSocket:
-		return Wire{}, Usagef("--wire memif: the path has %d bytes, and a socket's path holds at most %d; choose a shorter one", len(name), maxSocket)
+	case kind == "memif" && len(absolute(name)) > maxSocket:
+		return Wire{}, Usagef("--wire memif: the path has %d bytes, and a socket's path holds at most %d; choose a shorter one", len(absolute(name)), maxSocket)
 	case by == "INTERFACE" || by == "NAME":
 		if len(name) > maxIfName || strings.ContainsAny(name, " \t\n/,") {
 			return Wire{}, Usagef("--wire %s: want %s after %s:", quote(s), ifNameWant, kind)
 		}
 	}
 	return Wire{kind, name}, nil
+}
+
+// absolute is the path that DPDK is given.
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
 }
 
 // kernelEnd says whether the other end of the wire is this machine's kernel.
