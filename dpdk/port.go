@@ -45,7 +45,7 @@ type PortConf struct {
 	Offload            bool // switch on the checksum offloads that the port has
 	MAC                *[6]byte
 	Promiscuous        bool
-	Keep               bool // the device is the program's: Close leaves it there, stopped, for another ConfigurePort
+	Keep               bool // the device is the program's: Close leaves it there, stopped, for another Start or ConfigurePort
 }
 
 // PortCount is how many ports there are.
@@ -240,6 +240,9 @@ func (p *Port) Start() error {
 	defer p.mu.Unlock()
 	if p.started {
 		return nil
+	}
+	if err := p.guard(); err != nil { // Close has ended it, for a port that was kept
+		return err
 	}
 	mark := C.ndpip_log_mark()
 	if ret := C.rte_eth_dev_start(C.uint16_t(p.id)); ret != 0 {

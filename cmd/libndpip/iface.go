@@ -31,6 +31,7 @@ type iface struct {
 	queues *queues    // of a port that the program runs
 	feed   *dpdk.Port // the program's end, of an interface that it feeds
 	pools  pools
+	ours   *dpdk.Port // once it was set up here
 	starts uint32
 	host   *api.Host // while it is started, as is what follows
 	port   *dpdk.Port
@@ -144,7 +145,7 @@ func ndpip_go_attach(id C.int, rxq, txq, workerTxq C.uint16_t, pool unsafe.Point
 		return refuse(unix.EINVAL, "attaching port %d with receive queue %d and transmit queues %d and %d: it has %d and %d, numbered from 0",
 			id, q.rx, q.tx, q.workerTx, info.RxQueues, info.TxQueues)
 	}
-	f.queues = q
+	f.queues, f.ours = q, nil
 	return 0
 }
 

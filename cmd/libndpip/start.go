@@ -99,7 +99,7 @@ func (f *iface) linkOurs() (api.Link, error) {
 	if f.cfg.MAC != nil {
 		conf.MAC = (*[6]byte)(f.cfg.MAC)
 	}
-	port, err := dpdk.ConfigurePort(f.id, conf)
+	port, err := f.configure(conf)
 	if err != nil {
 		return api.Link{}, err
 	}
@@ -113,6 +113,19 @@ func (f *iface) linkOurs() (api.Link, error) {
 	return api.Link{
 		Port: port, TxQueues: [2]int{0, 1}, Pool: f.pools.tx, Control: f.pools.ctl, RxBuffers: f.pools.rx.Size(),
 	}, nil
+}
+
+// configure sets the port up, the first time. Later it is as it was left: a net_memif server in which a client's greeting is
+// under way must not be given new queues (seen in 22.11: what it sends then goes nowhere).
+func (f *iface) configure(conf dpdk.PortConf) (port *dpdk.Port, err error) {
+	if f.ours == nil {
+		f.ours, err = dpdk.ConfigurePort(f.id, conf)
+		return f.ours, err
+	}
+	if conf.MAC != nil && *conf.MAC != f.ours.MAC() {
+		err = f.ours.SetMAC(*conf.MAC)
+	}
+	return f.ours, err
 }
 
 // A net_memif client whose server has not been started yet asks again.
