@@ -71,6 +71,19 @@ func newRig(t *testing.T, wire string, cfg childConfig) *rig {
 		r.prog.Veth(r.port, r.kernel, r.peer, kernelIP+length)
 		r.process = startChild(t, r.prog, cfg)
 	}
+	t.Cleanup(func() { // before the child and the namespaces go
+		if t.Failed() {
+			ss, _ := exec.Command("ip", "netns", "exec", r.kernel.Name, "ss", "-tino").CombinedOutput()
+			t.Logf("the kernel's connections:\n%s", ss)
+			if ch, err := r.order(order{Do: "stats"}); err == nil {
+				select {
+				case a := <-ch:
+					t.Logf("the stack: %s", a.Text)
+				case <-time.After(time.Second):
+				}
+			}
+		}
+	})
 	r.ready()
 	return r
 }
@@ -212,6 +225,12 @@ func (p *process) ends(within time.Duration) string {
 // send gives a child an order; the answer comes on the channel.
 func (p *process) send(o order) <-chan answer {
 	p.t.Helper()
+	ch, err := p.order(o)
+	require.NoError(p.t, err, "%s", p.err.String())
+	return ch
+}
+
+func (p *process) order(o order) (<-chan answer, error) {
 	ch := make(chan answer, 1)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -219,10 +238,10 @@ func (p *process) send(o order) <-chan answer {
 	o.ID = p.last
 	p.waiting[o.ID] = ch
 	text, err := json.Marshal(o)
-	require.NoError(p.t, err)
-	_, err = p.in.Write(append(text, '\n'))
-	require.NoError(p.t, err, "%s", p.err.String())
-	return ch
+	if err == nil {
+		_, err = p.in.Write(append(text, '\n'))
+	}
+	return ch, err
 }
 
 // patience is how long a child may take over an order, on a machine that is busy with other tests.
