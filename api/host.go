@@ -22,6 +22,9 @@ const (
 	ChecksumOff      = stack.ChecksumOff
 )
 
+// Faults are injected into the frames that a port of Open's receives.
+type Faults = dpdk.Faults
+
 // Config is what a Host is opened with. The zero value of a field means its default; Addr must be given.
 type Config struct {
 	Wire   string   // "memif:PATH", "tap:NAME", "af_packet:IF", "af_xdp:IF", "pci:ADDRESS", "null"; "": see EAL
@@ -29,6 +32,8 @@ type Config struct {
 	EAL    []string // further EAL arguments, or all of them when Wire is empty
 	NoHuge bool     // do without hugepages
 	Port   int      // DPDK's number of the port, when Wire is empty
+
+	Faults Faults // for tests: what happens to received frames, as on a wire that is not reliable
 
 	MAC        net.HardwareAddr                // nil: the port's own
 	Addr       netip.Prefix                    // own IPv4 address, and the prefix on the link
@@ -48,6 +53,9 @@ type Config struct {
 	Inline    bool // no worker: the stack's turns are taken inside the application's calls
 	WorkerCPU int  // CPU that the worker is pinned to; -1: none. Beware that 0 is a CPU
 	Yield     bool // give the CPU away when there is nothing to do
+	// AckDelay is how long the ACK of a small piece of text waits for an answer that carries it (RFC 1122 4.2.3.2).
+	// 0: 200 µs on tap, af_packet and af_xdp, whose frames are system calls, and none elsewhere; negative: none.
+	AckDelay time.Duration
 	// IdleSleep is for machines that must not spin: EpollWait that has polled in vain for so long sleeps until there is
 	// news, and a worker that has had nothing to do for so long looks at its port every 100 µs only. 0: they never sleep.
 	IdleSleep time.Duration
@@ -88,7 +96,8 @@ type Stats struct {
 	stack.Counters
 	Drops     uint64 // received frames that were dropped, for whatever reason
 	PortDrops uint64 // frames that the port dropped for want of a buffer or of room in its queue
-	InUse     int    // buffers of all pools that are not free
+	InUse     int    // buffers of all pools that are not free; after Stop, those that never came back
+	Faults    dpdk.FaultCounts
 }
 
 // Stats gives the counters as they are between two turns of the stack.
@@ -104,8 +113,9 @@ func (h *Host) Stats() Stats {
 			s.Drops += n
 		}
 	}
-	if !h.stopped.Load() {
-		s.PortDrops, s.InUse = h.dev.stats()
+	s.PortDrops, s.InUse = h.dev.stats()
+	if d, ok := h.dev.(interface{ injected() dpdk.FaultCounts }); ok {
+		s.Faults = d.injected()
 	}
 	return s
 }

@@ -32,6 +32,10 @@ func (c *Config) check() error {
 		return bad("WinScale", "%d: want 0 to 14 (RFC 7323)", c.WinScale)
 	case c.RcvBuf < 0 || c.RcvBuf > 1<<30 || c.SndBuf < 0 || c.SndBuf > 1<<30:
 		return bad("RcvBuf, SndBuf", "want at most 1 GiB")
+	case !share(c.Faults.Loss) || !share(c.Faults.Duplicate) || !share(c.Faults.Reorder):
+		return bad("Faults", "%+v: want shares of the frames from 0 to 1", c.Faults)
+	case c.AckDelay > maxAckDelay:
+		return bad("AckDelay", "%v: want at most %v (RFC 9293 3.8.6.3), 0 for the default, or less for none", c.AckDelay, maxAckDelay)
 	case c.IdleSleep < 0:
 		return bad("IdleSleep", "%v: want a time, or 0 for never", c.IdleSleep)
 	case c.Port < 0 || c.Port > 65535:
@@ -46,6 +50,8 @@ func (c *Config) check() error {
 	}
 	return nil
 }
+
+func share(x float64) bool { return x >= 0 && x <= 1 }
 
 // Open starts DPDK if the program has not, makes the wire's device if DPDK runs without it, configures and starts the
 // port, and starts the worker. Any number of hosts may be open, each on a port of its own.

@@ -29,10 +29,12 @@ type dpdkPort struct {
 	mbufs  int
 	worker *dpdk.Lane
 	app    *dpdk.Lane
+	faults func() dpdk.FaultCounts // nil: none
 
 	mu    sync.Mutex // guards what follows: statistics may be asked for while the host stops
 	pools []*dpdk.Mempool
 	gone  bool
+	left  int // buffers that were not back when the port was closed
 }
 
 // dataRoom is the size of one buffer: a whole frame lies in it.
@@ -89,6 +91,9 @@ func (p *dpdkPort) open(c *Config, id uint16) error {
 	if p.worker, err = p.port.NewLane(0, 1, ctl); err != nil {
 		return &EnvError{"port", err}
 	}
+	if c.Faults.Any() {
+		p.faults = p.worker.Inject(c.Faults)
+	}
 	if err := p.port.Start(); err != nil {
 		return &EnvError{"starting the port", err}
 	}
@@ -136,14 +141,29 @@ func stackConfig(c *Config) stack.Config {
 	return stack.Config{
 		Addr: c.Addr, Gateway: c.Gateway, Neighbours: static, Broadcast: c.Broadcast, Burst: c.Burst, MSS: c.MSS,
 		Checksum: c.Checksum, RcvBuf: c.RcvBuf, SndBuf: c.SndBuf, WinScale: c.WinScale,
+		AckDelay: int64(ackDelay(c)),
 	}
+}
+
+// maxAckDelay is less than half a second, and than the RTO of whoever may be at the other end.
+const maxAckDelay = 100 * time.Millisecond
+
+func ackDelay(c *Config) time.Duration {
+	kind, _, _ := strings.Cut(c.Wire, ":")
+	switch {
+	case c.AckDelay != 0:
+		return max(c.AckDelay, 0)
+	case kind == "tap" || kind == "af_packet" || kind == "af_xdp":
+		return 200 * time.Microsecond
+	}
+	return 0
 }
 
 func (p *dpdkPort) stats() (drops uint64, inUse int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.gone {
-		return 0, 0
+		return 0, p.left
 	}
 	if s, err := p.port.Stats(); err == nil {
 		drops = s.RxMissed + s.RxNoMbuf
@@ -152,6 +172,13 @@ func (p *dpdkPort) stats() (drops uint64, inUse int) {
 		inUse += m.InUse()
 	}
 	return drops, inUse
+}
+
+func (p *dpdkPort) injected() (c dpdk.FaultCounts) {
+	if p.faults != nil {
+		c = p.faults()
+	}
+	return c
 }
 
 func (p *dpdkPort) linkUp() bool {
@@ -180,6 +207,7 @@ func (p *dpdkPort) release() error {
 		keep(p.port.Close())
 	}
 	for _, m := range p.pools {
+		p.left += m.InUse()
 		m.Free()
 	}
 	keep(p.leaveEAL())

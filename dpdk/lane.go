@@ -136,8 +136,8 @@ func (p *Port) shareQueue(l *portLane, q uint16) error {
 	return nil
 }
 
-// FreeLane returns every buffer that the lane holds (lists and stock) and frees its memory. The lane must not be used
-// afterwards. Port.Close does the same for the lanes that are left.
+// FreeLane returns every buffer that the lane holds (lists, stock, what Inject holds back) and frees its memory. The lane must
+// not be used afterwards. Port.Close does the same for the lanes that are left.
 func FreeLane(l *Lane) {
 	pl := laneOf(l)
 	if pl == nil {
@@ -158,6 +158,9 @@ func (p *Port) freeLane(l *portLane) {
 	lanes.Lock()
 	delete(lanes.of, l.Block)
 	lanes.Unlock()
+	if f, ok := l.drv.(*faulty); ok {
+		f.giveBack(l.Block)
+	}
 	C.ndpip_lane_free(l.c)
 	l.c, l.Block = nil, nil
 }

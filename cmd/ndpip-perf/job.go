@@ -32,11 +32,13 @@ type job struct {
 	ep     int
 	events []api.EpollEvent
 	base   api.Stats // the host's counters at the start
+	after  int       // buffers in use when the connections were closed
 }
 
 // worker is one verb's job.
 type worker interface {
 	on(h *api.Host) error // does the work
+	closed()              // says what is to say when the host is closed
 	closeFiles()
 }
 
@@ -84,8 +86,21 @@ func (j *job) start(h *api.Host) (end func(), err error) {
 		close(done)
 		<-printed
 		h.Close(j.ep)
+		j.after = h.Stats().InUse
 		release()
 	}, nil
+}
+
+// closed prints what became of the port, once it is closed.
+func (j *job) closed() {
+	if j.h == nil {
+		return
+	}
+	s := j.h.Stats()
+	j.meter.Closed(meter.Port{
+		Before: j.base.InUse, After: j.after, Left: s.InUse,
+		Lost: s.Faults.Lost, Duplicated: s.Faults.Duplicated, Reordered: s.Faults.Reordered,
+	})
 }
 
 // wait gives the sockets that are ready, after at most patience.

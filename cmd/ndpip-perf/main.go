@@ -67,5 +67,6 @@ func perform(program, verb string, args []string) error {
 	if closeErr := cli.Close(h); err == nil {
 		err = closeErr
 	}
+	work.closed()
 	return err
 }

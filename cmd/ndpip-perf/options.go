@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"net/netip"
 	"time"
 
@@ -23,8 +24,12 @@ type options struct {
 	bindPort, connectPort, connections int
 	connectIP                          netip.Addr
 	timeout, interval, connectTimeout  time.Duration
+	repeat                             time.Duration
 	format, file, out                  string
 	sha256, verify, zeroCopy           bool
+
+	faults    api.Faults
+	faultSeed int
 }
 
 // newFlags makes the set of the options of one verb, which are parsed into o.
@@ -42,12 +47,17 @@ func newFlags(verb string, o *options) *cli.Flags {
 	f.Var(cli.Choice{P: &o.format, Words: []string{"text", "json"}}, "format", "text or json")
 	f.BoolVar(&o.sha256, "sha256", false, "print the SHA-256 of each stream at its end")
 	f.BoolVar(&o.zeroCopy, "zero-copy", false, "use the zero-copy calls")
+	f.Var(cli.Share{P: &o.faults.Loss}, "loss", "the share of received frames that is dropped, such as 1%")
+	f.Var(cli.Share{P: &o.faults.Duplicate}, "duplicate", "the share of received frames that comes twice, such as 1%")
+	f.Var(cli.Share{P: &o.faults.Reorder}, "reorder", "the share of received frames that comes late, such as 1%")
+	o.faultSeed = 1
+	f.Var(cli.Number{P: &o.faultSeed, Min: 0, Max: math.MaxInt32}, "fault-seed", "where the choice of these frames begins, such as 1")
 	if verb == "recv" {
 		o.bindPort = cli.DefaultPort
 		f.Var(cli.Number{P: &o.bindPort, Min: 1, Max: 65535}, "bind-port", "the port to listen on, such as 5001")
 		f.StringVar(&o.out, "out", "", "the file that takes what arrives, or - for standard output")
 		f.BoolVar(&o.verify, "verify", false, "compare what arrives with what send makes")
-		f.Elsewhere = elsewhere("send", "connect-ip", "connect-port", "connect-timeout", "connections", "file")
+		f.Elsewhere = elsewhere("send", "connect-ip", "connect-port", "connect-timeout", "connections", "file", "repeat")
 		return f
 	}
 	f.Var(cli.Number{P: &o.bindPort, Min: 1, Max: 65535}, "bind-port", "the first source port, such as 40000")
@@ -58,6 +68,7 @@ func newFlags(verb string, o *options) *cli.Flags {
 	o.connections = 1
 	f.Var(cli.Number{P: &o.connections, Min: 1, Max: maxConnections}, "connections", "how many connections to open")
 	f.StringVar(&o.file, "file", "", "the file to send, or - for standard input")
+	f.Var(cli.Seconds{P: &o.repeat}, "repeat", "seconds in which to begin again with new connections, such as 60")
 	f.Elsewhere = elsewhere("recv", "out", "verify")
 	return f
 }
@@ -95,6 +106,8 @@ func parse(verb string, args []string) (*options, api.Config, error) {
 	if err := o.consistent(f, cfg); err != nil {
 		return nil, api.Config{}, err
 	}
+	cfg.Faults = o.faults
+	cfg.Faults.Seed = uint64(o.faultSeed)
 	return o, cfg, nil
 }
 
@@ -109,6 +122,9 @@ func (o *options) consistent(f *cli.Flags, cfg api.Config) error {
 		}
 	} else if f.Changed("out") && o.out == "" {
 		return cli.Usagef("--out needs a file's name, or - for standard output")
+	}
+	if f.Changed("fault-seed") && !o.faults.Any() {
+		return cli.Usagef("--fault-seed needs a fault: give --loss, --duplicate or --reorder")
 	}
 	if o.udp {
 		for _, name := range []string{"file", "out", "sha256"} {
@@ -138,6 +154,8 @@ func (o *options) consistentSend(f *cli.Flags, cfg api.Config) error {
 		return cli.Usagef("--file needs a file's name, or - for standard input")
 	case o.file == "-" && o.connections > 1:
 		return cli.Usagef("--file - can be sent once: leave out --connections, or give a regular file")
+	case o.repeat > 0 && (o.file == "" || o.file == "-"):
+		return cli.Usagef("--repeat needs --file with a regular file: a stream without end does not come to a second one")
 	}
 	if !f.Changed("connect-timeout") {
 		if o.connectTimeout = o.timeout; o.timeout == 0 {

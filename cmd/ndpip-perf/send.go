@@ -66,26 +66,34 @@ func prepareSend(o *options, stop *cli.Stop) (worker, error) {
 		switch {
 		case info.IsDir():
 			return nil, fmt.Errorf("--file: %s is a directory; give a file", o.file)
-		case !info.Mode().IsRegular() && o.connections > 1:
-			return nil, cli.Usagef("--file %s can be read once: leave out --connections, or give a regular file", o.file)
+		case !info.Mode().IsRegular() && (o.connections > 1 || o.repeat > 0):
+			return nil, cli.Usagef("--file %s can be read once: leave out --connections and --repeat, or give a regular file", o.file)
 		}
 		s.file = f
 	}
 	s.conns = make([]conn, o.connections)
 	for i := range s.conns {
 		c := &s.conns[i]
-		c.fd = -1
 		if o.sha256 {
 			c.sum = sha256.New()
 		}
-		if s.file != nil {
-			c.src = s.file
-			if o.connections > 1 { // each at its own offset
-				c.src = io.NewSectionReader(s.file, 0, 1<<62)
-			}
-		}
+		s.rewind(c)
 	}
 	return s, nil
+}
+
+// rewind makes a connection as good as new: it is to send all of its stream.
+func (s *sender) rewind(c *conn) {
+	c.fd, c.bytes, c.buf, c.done = -1, 0, nil, false
+	if c.sum != nil {
+		c.sum.Reset()
+	}
+	if s.file != nil {
+		c.src = s.file
+		if s.o.connections > 1 || s.o.repeat > 0 { // each at its own offset
+			c.src = io.NewSectionReader(s.file, 0, 1<<62)
+		}
+	}
 }
 
 func (s *sender) on(h *api.Host) error {
@@ -111,23 +119,46 @@ func (s *sender) transfer() error {
 	if timer := s.stop.After(s.o.timeout); timer != nil {
 		defer timer.Stop()
 	}
-	var err error
-	if s.o.udp {
-		err = s.datagrams()
-	} else if err = s.stream(); err == nil {
-		err = s.drain()
+	err := s.round()
+	total := len(s.conns)
+	for err == nil && time.Since(s.begun) < s.o.repeat && !s.stop.Asked() {
+		s.sums()
+		for i := range s.conns {
+			s.rewind(&s.conns[i])
+		}
+		if err = s.connect(); err != nil || s.stop.Asked() {
+			break
+		}
+		total += len(s.conns)
+		err = s.round()
 	}
 	if s.ended.IsZero() {
 		s.ended = time.Now()
 	}
 	reading := s.reading()
+	s.sums()
+	s.meter.Summary("sent", reading, s.ended.Sub(s.begun), total)
+	return err
+}
+
+// round sends on all connections until the end.
+func (s *sender) round() error {
+	if s.o.udp {
+		return s.datagrams()
+	}
+	if err := s.stream(); err != nil {
+		return err
+	}
+	return s.drain()
+}
+
+// sums prints the hash of each connection's stream.
+func (s *sender) sums() {
 	for i := range s.conns {
 		if c := &s.conns[i]; c.sum != nil {
 			s.meter.Stream(s.peer.String(), c.bytes, hex.EncodeToString(c.sum.Sum(nil)))
 		}
 	}
-	s.meter.Summary("sent", reading, s.ended.Sub(s.begun), len(s.conns))
-	return err
 }
 
 // size learns the segment size from the first connection and makes the memory that depends on it.

@@ -111,6 +111,30 @@ func (v Seconds) Set(s string) error {
 	return nil
 }
 
+// Share is a part of a whole: a percentage or a fraction.
+type Share struct{ P *float64 }
+
+func (v Share) String() string {
+	if v.P == nil {
+		return ""
+	}
+	return strconv.FormatFloat(*v.P, 'g', -1, 64)
+}
+func (v Share) Type() string { return "SHARE" }
+
+func (v Share) Set(s string) error {
+	digits, percent := strings.CutSuffix(s, "%")
+	f, err := strconv.ParseFloat(digits, 64)
+	if percent {
+		f /= 100
+	}
+	if err != nil || !(f >= 0 && f <= 1) {
+		return errors.New("a share from 0 to 1, such as 1% or 0.01")
+	}
+	*v.P = f
+	return nil
+}
+
 // IP is an IPv4 address.
 type IP struct{ P *netip.Addr }
 

@@ -126,6 +126,29 @@ func (m *Meter) Stream(peer string, bytes uint64, sum string) {
 	m.printf("sha256=%s; bytes=%d; peer=%s;\n", sum, bytes, peer)
 }
 
+// Port is the state of a port after it was closed, with what was done to the frames that it received.
+type Port struct {
+	Before     int    `json:"buffers_before"` // in use when the work began, such as those that wait for frames
+	After      int    `json:"buffers_after"`  // and when all connections were closed
+	Left       int    `json:"buffers_left"`   // not back in their pools at the end; 0, or they are leaked
+	Lost       uint64 `json:"lost"`
+	Duplicated uint64 `json:"duplicated"`
+	Reordered  uint64 `json:"reordered"`
+}
+
+// Closed prints the line about a closed port. As text it is there when there is something to say.
+func (m *Meter) Closed(p Port) {
+	switch {
+	case m.JSON:
+		m.line(struct {
+			Type string `json:"type"`
+			Port
+		}{"port", p})
+	case p.Lost+p.Duplicated+p.Reordered > 0 || p.Left > 0:
+		m.printf("port: lost=%d; duplicated=%d; reordered=%d; buffers-left=%d;\n", p.Lost, p.Duplicated, p.Reordered, p.Left)
+	}
+}
+
 func (m *Meter) line(v any) {
 	b, err := json.Marshal(v)
 	if err != nil {

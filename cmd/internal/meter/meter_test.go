@@ -21,9 +21,12 @@ func TestText(t *testing.T) {
 	m.Interval(before, after, moment, 2*time.Second)
 	m.Stream("10.0.0.2:5", 7, "ab")
 	m.Summary("sent", after, 4*time.Second, 6)
+	m.Closed(Port{Before: 9, After: 8})
+	m.Closed(Port{9, 8, 0, 1, 2, 3})
 	require.Equal(t, `pps=1250; bps=10000000; connections=5;
 sha256=ab; bytes=7; peer=10.0.0.2:5;
 sent: bytes=2501000; seconds=4.000; bps=5002000; connections=6; retransmissions=3; drops=4;
+port: lost=1; duplicated=2; reordered=3; buffers-left=0;
 `, b.String())
 }
 
@@ -33,9 +36,13 @@ func TestJSON(t *testing.T) {
 	m.Interval(before, after, moment, 2*time.Second)
 	m.Stream("10.0.0.2:5", 7, "ab")
 	m.Summary("sent", after, 4*time.Second, 6)
+	m.Closed(Port{Before: 9, After: 8})
+	m.Closed(Port{9, 8, 0, 1, 2, 3})
 	require.Equal(t, `{"type":"interval","time":"2024-02-03T04:05:06Z","seconds":2,"pps":1250,"bps":10000000,"connections":5,"bytes":2501000,"retransmissions":3,"drops":4}
 {"type":"stream","peer":"10.0.0.2:5","bytes":7,"sha256":"ab"}
 {"type":"summary","seconds":4,"bps":5002000,"bytes":2501000,"segments":2510,"connections":6,"retransmissions":3,"drops":4}
+{"type":"port","buffers_before":9,"buffers_after":8,"buffers_left":0,"lost":0,"duplicated":0,"reordered":0}
+{"type":"port","buffers_before":9,"buffers_after":8,"buffers_left":0,"lost":1,"duplicated":2,"reordered":3}
 `, b.String())
 }
 
