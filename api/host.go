@@ -54,7 +54,7 @@ type Config struct {
 	WorkerCPU int  // CPU that the worker is pinned to; -1: none. Beware that 0 is a CPU
 	Yield     bool // give the CPU away when there is nothing to do
 	// AckDelay is how long the ACK of a small piece of text waits for an answer that carries it (RFC 1122 4.2.3.2).
-	// 0: 200 µs on tap, af_packet and af_xdp, whose frames are system calls, and none elsewhere; negative: none.
+	// 0: 4 ms on tap, af_packet and af_xdp, whose frames are system calls, and none elsewhere; negative: none.
 	AckDelay time.Duration
 	// IdleSleep is for machines that must not spin: EpollWait that has polled in vain for so long sleeps until there is
 	// news, and a worker that has had nothing to do for so long looks at its port every 100 µs only. 0: they never sleep.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"ndpip/dpdk"
 	"ndpip/stack"
@@ -154,7 +155,7 @@ func ackDelay(c *Config) time.Duration {
 	case c.AckDelay != 0:
 		return max(c.AckDelay, 0)
 	case kind == "tap" || kind == "af_packet" || kind == "af_xdp":
-		return 200 * time.Microsecond
+		return 4 * time.Millisecond
 	}
 	return 0
 }

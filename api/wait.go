@@ -202,8 +202,10 @@ func (a *await) lead(h *Host, s *sock, d side) bool {
 	if !h.leading.CompareAndSwap(0, 1) {
 		return false
 	}
-	for !h.ready(s, d, a.closing) && a.over(h, s, d) == nil {
-		if !h.st.Poll() {
+	for empty := 0; !h.ready(s, d, a.closing) && a.over(h, s, d) == nil; {
+		if h.st.Poll() {
+			empty = 0
+		} else if empty++; empty%restEvery == 0 {
 			h.rest()
 		}
 		h.takeNews()
@@ -211,6 +213,9 @@ func (a *await) lead(h *Host, s *sock, d side) bool {
 	h.leading.Store(0)
 	return true
 }
+
+// restEvery is after how many turns without work a leader lets other goroutines run: each time costs a turn or two.
+const restEvery = 8
 
 // follow sleeps while another goroutine leads.
 func (a *await) follow(h *Host, s *sock, d side, w *waiter) {

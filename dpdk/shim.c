@@ -113,6 +113,22 @@ static inline void undo(const struct ndpip_frame *f)
 		rte_mbuf_refcnt_update(mbuf_of(f->handle), -1);
 }
 
+/*
+ * Takes the lock of a shared queue, but does not wait long: where sending is a system call the holder has it for many
+ * microseconds, or has lost its CPU. Then the frames wait in the lane, as they do when the port is full.
+ */
+static inline int lock_soon(rte_spinlock_t *lock)
+{
+	int i;
+
+	for (i = 0; i < 64; i++) {
+		if (rte_spinlock_trylock(lock))
+			return 1;
+		rte_pause();
+	}
+	return 0;
+}
+
 /* Hands k frames to the port; returns how many are gone. sums: some of them ask for checksums. */
 static inline uint32_t hand_over(struct ndpip_block *b, struct rte_mbuf **m, uint32_t k, uint32_t sums)
 {
@@ -120,8 +136,8 @@ static inline uint32_t hand_over(struct ndpip_block *b, struct rte_mbuf **m, uin
 	rte_spinlock_t *lock = (rte_spinlock_t *)(uintptr_t)p->lock;
 	uint32_t ready = k, sent;
 
-	if (lock != NULL)
-		rte_spinlock_lock(lock);
+	if (lock != NULL && !lock_soon(lock))
+		return 0;
 	if (unlikely(sums))
 		ready = rte_eth_tx_prepare(p->port, p->txq, m, k);
 	sent = rte_eth_tx_burst(p->port, p->txq, m, ready);

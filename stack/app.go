@@ -330,6 +330,7 @@ func (s *Stack) sendBurst(c *tcp.Conn, p []byte) int {
 	}
 	s.app.txPayload += uint64(n)
 	if !closed {
+		c.Tell(ack)
 		s.app.txSegments += uint64(l.NTx)
 		s.drainApp()
 	}
@@ -360,6 +361,7 @@ func (s *Stack) Fin(c *tcp.Conn) {
 		headers(wordsAt(f.Addr), &c.Hdr, nxt, ack, 5, tcp.FIN|tcp.ACK, wnd, 0, s.txSum, 0)
 		f.Len, f.Flags = hdrLen, s.txFlags(dpdk.TxTCPSum)
 		a.lane.Queue(f)
+		c.Tell(ack)
 		sent = true
 	}
 	if !sent {

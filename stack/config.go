@@ -32,6 +32,9 @@ type Config struct {
 	WinScale       int // scale of the window that is offered; 0 or less: from RcvBuf
 	MaxRing        int // most entries of a connection's ring; 0: 4096. A window of many segments needs more
 	TCP            tcp.Params
+	// AckDelay is how long the acknowledgement of one small piece of text waits for an answer of the application's that
+	// carries it, in ns (RFC 1122 4.2.3.2). 0: not at all, there is an ACK for each burst.
+	AckDelay int64
 
 	// RxBuffers is the size of the pool that frames are received into. When unread data hold most of it, further
 	// payload is dropped, so that ACKs and ARP still get in. 0: unknown, no limit.

@@ -16,6 +16,9 @@ func (s *Stack) Deadline() (at time.Duration, ok bool) {
 	if len(s.again) > 0 || len(s.touched) > 0 || s.attn.Len() > 0 || s.cmds.Len() > 0 || s.w.NTx > 0 {
 		soonest(s.now)
 	}
+	if s.late.n > 0 {
+		soonest(s.late.first().at)
+	}
 	if t, any := s.wheel.next(); any {
 		soonest(t)
 	}

@@ -78,6 +78,7 @@ func (s *Stack) queue(f dpdk.Frame) {
 }
 
 func (s *Stack) sendAck(c *tcp.Conn) bool {
+	c.Linked &^= inLate
 	ack, wnd := c.AckWord()
 	for range max(c.Gaps(), 1) {
 		if !s.segment(c, c.AckSeq(), ack, tcp.ACK, wnd, nil) {

@@ -46,10 +46,11 @@ type Stack struct {
 	touched  []*tcp.Conn // connections with something to be done at the end of this turn
 	again    []*tcp.Conn // connections whose frames found no buffer: next turn
 	stuck    bool        // the port took nothing more in this turn
-	rxHeld   uint64      // payloads given to applications, ever; less app.consumed: not yet given back
-	room     int         // payloads that may still be given to applications in this turn
-	txBack   uint64      // buffers of applications' frames that were given back, ever; app.returned follows once a turn
-	tight    int         // room from which on it is shared out
+	late     lateAcks
+	rxHeld   uint64 // payloads given to applications, ever; less app.consumed: not yet given back
+	room     int    // payloads that may still be given to applications in this turn
+	txBack   uint64 // buffers of applications' frames that were given back, ever; app.returned follows once a turn
+	tight    int    // room from which on it is shared out
 
 	listeners map[uint64]*Listener // by address and port
 	byID      map[uint32]*Listener

@@ -13,6 +13,7 @@ const (
 	heldPort  // keeps its local port in use (ports.hold)
 	reusePort // with SO_REUSEADDR
 	waitNoted // ports know of TIME-WAIT
+	inLate    // an ACK waits, see late.go
 )
 
 // Turn is one turn of the stack: receive a burst, feed each frame to its connection, do what the application asked
@@ -41,6 +42,9 @@ func (s *Stack) turn(op dpdk.Op) bool {
 	busy := n > 0
 	if s.attend() {
 		busy = true
+	}
+	if s.late.n > 0 {
+		s.tellLate()
 	}
 	if s.commands() {
 		busy = true
@@ -155,6 +159,10 @@ func (s *Stack) finish(c *tcp.Conn) {
 			c.Want(tcp.PendAcked)
 		}
 	}
+	text := uint32(0)
+	if s.cfg.AckDelay != 0 && p&tcp.PendAck != 0 {
+		text = c.NewText()
+	}
 	if p&tcp.PendAcked != 0 {
 		if !s.releaseAcked(c) {
 			left |= tcp.PendAcked
@@ -174,6 +182,7 @@ func (s *Stack) finish(c *tcp.Conn) {
 			left |= tcp.PendRtx
 		}
 	}
+	told = told || text != 0 && s.later(c, text)
 	if p&tcp.PendAck != 0 && !told && c.State() >= tcp.SynReceived && !s.sendAck(c) {
 		left |= tcp.PendAck
 	}

@@ -145,6 +145,7 @@ func (s *Stack) sendBufs(c *tcp.Conn, f []dpdk.Frame) (n int, e syscall.Errno) {
 	if c.Commit(nxt, seq, tail) {
 		s.attention(c)
 	}
+	c.Tell(ack)
 	s.app.txPayload += uint64(seq - nxt)
 	s.app.txSegments += uint64(l.NTx)
 	s.drainApp()

@@ -61,7 +61,7 @@ func (c *Conn) writable(nxt Seq, tail uint32) bool {
 		return false
 	}
 	used := tail - c.txHead.Load()
-	return used == 0 || used <= c.txMask // the ring was made before its first entry, and that before the store to snd
+	return used == 0 || used < c.TxWant // the ring was made before its first entry, and that before the store to snd
 }
 
 // TxRoom is how many entries the transmit ring takes, looked up anew when fewer than want are known.
@@ -70,10 +70,10 @@ func (c *Conn) TxRoom(want uint32) uint32 {
 		return 0
 	}
 	tail := uint32(c.snd.Load())
-	n := c.txMask + 1 - (tail - c.TxSeen)
+	n := c.TxWant - (tail - c.TxSeen)
 	if n < want {
 		c.TxSeen = c.txHead.Load()
-		n = c.txMask + 1 - (tail - c.TxSeen)
+		n = c.TxWant - (tail - c.TxSeen)
 	}
 	return n
 }
@@ -107,6 +107,9 @@ func (c *Conn) AckWord() (ack Seq, wnd uint16) {
 	w := c.ack.Load()
 	return Seq(w >> 32), uint16(w)
 }
+
+// Tell notes that frames with this acknowledgement have gone out, see Owes.
+func (c *Conn) Tell(ack Seq) { c.told.Store(uint32(ack)) }
 
 // Unread is how many entries of the receive ring there are to read, from index head on.
 func (c *Conn) Unread() (head, n uint32) {

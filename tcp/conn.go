@@ -42,7 +42,7 @@ type Conn struct {
 	Attn     atomic.Uint32 // 1: this connection is in the attention ring already
 	RxOff    uint32        // bytes read of the entry at the head of the receive ring
 	TxSeen   uint32        // last known consumer index of the transmit ring
-	txMask   uint32
+	told     atomic.Uint32 // the acknowledgement that the last frames of the application's carried
 	txBase   uintptr
 	ending   atomic.Uint32 // lingerZero, readShut
 	finSeq   atomic.Uint32
@@ -61,7 +61,7 @@ type Conn struct {
 	rxMask uint32
 	rxBase uintptr
 	RcvBuf uint32        // SO_RCVBUF in bytes
-	TxWant uint32        // entries of the transmit ring, to be allocated with the first write
+	TxWant uint32        // entries of the transmit ring, which is made with the first write
 	staged atomic.Uint32 // 1: a gathering buffer waits for the application to make room; see stage.go
 	_      [4]byte
 
@@ -202,16 +202,16 @@ func pack(hi Seq, lo uint32) uint64 { return uint64(hi)<<32 | uint64(lo) }
 func (c *Conn) SetRxRing(base uintptr, entries uint32) { c.rxBase, c.rxMask = base, entries-1 }
 
 // SetTxRing is described with SetRxRing.
-func (c *Conn) SetTxRing(base uintptr, entries uint32) { c.txBase, c.txMask = base, entries-1 }
+func (c *Conn) SetTxRing(base uintptr, entries uint32) { c.txBase, c.TxWant = base, entries }
 
 // RxRing gives the receive ring's memory; base 0: none yet.
 func (c *Conn) RxRing() (base uintptr, entries uint32) { return c.rxBase, c.rxMask + 1 }
 
 // TxRing gives the transmit ring's memory; base 0: none yet.
-func (c *Conn) TxRing() (base uintptr, entries uint32) { return c.txBase, c.txMask + 1 }
+func (c *Conn) TxRing() (base uintptr, entries uint32) { return c.txBase, c.TxWant }
 
 func (c *Conn) rxAt(i uint32) *ring.Entry { return ring.At(c.rxBase, c.rxMask, i) }
-func (c *Conn) txAt(i uint32) *ring.Entry { return ring.At(c.txBase, c.txMask, i) }
+func (c *Conn) txAt(i uint32) *ring.Entry { return ring.At(c.txBase, c.TxWant-1, i) }
 
 // Reset makes the block empty again for a new connection.
 func (c *Conn) Reset(id uint32) {

@@ -62,6 +62,7 @@ func (c *Conn) Untimed() { c.timedAt = 0 }
 // takeSyn takes the peer's initial sequence number and options.
 func (c *Conn) takeSyn(s *Segment) {
 	c.irs = s.Seq
+	c.told.Store(uint32(s.Seq)) // less than all that is to come
 	c.rcvNxt = s.Seq + 1
 	c.usr.Store(pack(c.rcvNxt, uint32(c.usr.Load())))
 	mss := uint16(defaultMSS)

@@ -108,3 +108,19 @@ func (c *Conn) Publish(p *Params, now int64) {
 	c.startTimer(p, now)
 	c.pend &^= pendPublish
 }
+
+// NewText is how many bytes of text came in since Publish, if they may be acknowledged a little later (RFC 1122 4.2.3.2):
+// they are in order, and nothing else is to be told. Else it is 0.
+func (c *Conn) NewText() uint32 {
+	const now = PendSyn | PendRst | PendRtx | PendProbe | PendOpen | PendGone
+	if c.state != Established || c.pend&now != 0 || c.gaps != 0 {
+		return 0
+	}
+	return uint32(Seq(c.ack.Load() >> 32).Size(c.rcvNxt))
+}
+
+// RcvMSS is the largest segment that the peer is to send.
+func (c *Conn) RcvMSS() uint32 { return uint32(c.rcvMSS) }
+
+// Owes says whether the application's frames have not told the peer of its text up to ack.
+func (c *Conn) Owes(ack Seq) bool { return Seq(c.told.Load()) != ack }
