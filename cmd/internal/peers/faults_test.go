@@ -109,6 +109,7 @@ func TestPeersKilled(t *testing.T) {
 			p := start(r.t, r.kernel, silence, "nc", "-l", fmt.Sprint(port))
 			r.listening(port)
 			r.must(order{Do: "dial", Name: name, To: kernelAt(port)})
+			time.Sleep(200 * time.Millisecond) // for it to accept: what nobody has accepted is reset
 			return p
 		}
 		p = serve(7001, "idle")
