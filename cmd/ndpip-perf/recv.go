@@ -33,6 +33,9 @@ type receiver struct {
 	total    int       // connections so far
 	first    time.Time // of the first connection or datagram
 	last     time.Time // end of the last connection that ended, or the last datagram
+
+	closedStreams int // and of these, the bytes of the one that brought the least, and the most
+	least, most   uint64
 }
 
 // stream is one connection, or the datagrams of the UDP socket.
@@ -97,6 +100,7 @@ func (r *receiver) on(h *api.Host) error {
 	if err != nil {
 		return err
 	}
+	reading.Least, reading.Most = r.least, r.most
 	r.meter.Summary("received", reading, r.span(), connections)
 	// A signal may end --out before the peer does; --timeout makes that a failure.
 	if r.out != nil && r.stop.Expired() {
@@ -248,6 +252,10 @@ func (r *receiver) forget(place int) {
 func (r *receiver) close(s *stream) {
 	r.h.Close(s.fd)
 	r.count.Connections.Add(-1)
+	if r.closedStreams++; r.closedStreams == 1 {
+		r.least = s.bytes
+	}
+	r.least, r.most = min(r.least, s.bytes), max(r.most, s.bytes)
 	if s.sum != nil {
 		r.meter.Stream(s.peer.String(), s.bytes, hex.EncodeToString(s.sum.Sum(nil)))
 	}

@@ -136,6 +136,11 @@ func (s *sender) transfer() error {
 		s.ended = time.Now()
 	}
 	reading := s.reading()
+	reading.Least = s.conns[0].bytes
+	for i := range s.conns {
+		n := s.conns[i].bytes
+		reading.Least, reading.Most = min(reading.Least, n), max(reading.Most, n)
+	}
 	s.sums()
 	s.meter.Summary("sent", reading, s.ended.Sub(s.begun), total)
 	return err

@@ -29,6 +29,9 @@ type Reading struct {
 	Retransmissions uint64 // segments sent again
 	Drops           uint64 // frames that were received and not used
 	Connections     int    // open now
+
+	// For the summary: the bytes of the connections that moved the least and the most.
+	Least, Most uint64
 }
 
 // Meter prints readings to W.
@@ -95,6 +98,8 @@ type summary struct {
 	Connections     int     `json:"connections"`
 	Retransmissions uint64  `json:"retransmissions"`
 	Drops           uint64  `json:"drops"`
+	Least           uint64  `json:"bytes_least"` // of a connection
+	Most            uint64  `json:"bytes_most"`
 }
 
 // Summary prints the totals in r of a transfer that took d. verb is "sent" or "received", connections how many there
@@ -102,7 +107,7 @@ type summary struct {
 func (m *Meter) Summary(verb string, r Reading, d time.Duration, connections int) {
 	bps := rate(8*r.Bytes, d)
 	if m.JSON {
-		m.line(summary{"summary", d.Seconds(), bps, r.Bytes, r.Segments, connections, r.Retransmissions, r.Drops})
+		m.line(summary{"summary", d.Seconds(), bps, r.Bytes, r.Segments, connections, r.Retransmissions, r.Drops, r.Least, r.Most})
 		return
 	}
 	m.printf("%s: bytes=%d; seconds=%.3f; bps=%d; connections=%d; retransmissions=%d; drops=%d;\n",
