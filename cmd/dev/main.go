@@ -1,7 +1,7 @@
-// Command dev sets up a machine for ndpip and runs what a developer runs: the demo, the tests, the benchmarks, the
-// lints, the installation of the C library.
+// Command dev sets up a machine for ndpip and runs what a developer runs: the demo, the tests, the soak, the
+// benchmarks, the lints, the installation of the C library.
 //
-//	go run ./cmd/dev demo|test|bench|lint|install|doctor [options]
+//	go run ./cmd/dev demo|test|soak|bench|lint|install|doctor [options]
 //
 // It is pure Go and imports nothing of the project, so it runs where no C compiler and no DPDK are installed yet. Each
 // verb looks for what it needs, installs it on Debian and Ubuntu when it runs as root, and otherwise prints the one
@@ -31,7 +31,7 @@ type verb struct {
 }
 
 func verbs() []verb {
-	return []verb{demoVerb(), testVerb(), benchVerb(), lintVerb(), installVerb(), doctorVerb()}
+	return []verb{demoVerb(), testVerb(), soakVerb(), benchVerb(), lintVerb(), installVerb(), doctorVerb()}
 }
 
 // dev is what every verb works with.

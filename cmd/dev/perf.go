@@ -11,7 +11,7 @@ import (
 
 // perfLine is a line that ndpip-perf prints with --format json; its type says which fields are set.
 type perfLine struct {
-	Type            string  `json:"type"` // interval, stream or summary
+	Type            string  `json:"type"` // interval, stream, summary or port
 	Seconds         float64 `json:"seconds"`
 	PPS             uint64  `json:"pps"`
 	BPS             uint64  `json:"bps"`
@@ -19,6 +19,14 @@ type perfLine struct {
 	Segments        uint64  `json:"segments"`
 	Retransmissions uint64  `json:"retransmissions"`
 	SHA256          string  `json:"sha256"`
+
+	// Of the port: buffers in use, and what was done to received frames.
+	BuffersBefore int    `json:"buffers_before"`
+	BuffersAfter  int    `json:"buffers_after"`
+	BuffersLeft   int    `json:"buffers_left"`
+	Lost          uint64 `json:"lost"`
+	Duplicated    uint64 `json:"duplicated"`
+	Reordered     uint64 `json:"reordered"`
 }
 
 // perf is an ndpip-perf that runs.
@@ -27,6 +35,7 @@ type perf struct {
 	mu      sync.Mutex
 	last    perfLine // interval
 	summary perfLine
+	port    perfLine
 	sums    []string // SHA-256 of each stream that ended
 }
 
@@ -55,6 +64,8 @@ func (p *perf) read(text string) {
 		p.last = l
 	case "summary":
 		p.summary = l
+	case "port":
+		p.port = l
 	case "stream":
 		p.sums = append(p.sums, l.SHA256)
 	}
@@ -65,6 +76,13 @@ func (p *perf) now() perfLine {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.last
+}
+
+// hashes are the SHA-256 of the streams that have ended.
+func (p *perf) hashes() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.sums[:len(p.sums):len(p.sums)]
 }
 
 // rate is a line's goodput and segments per second, for people.
