@@ -30,7 +30,7 @@ func printed(d *dev) string { return d.out.w.(*bytes.Buffer).String() }
 func TestWrongUseIsOneLineAndTwo(t *testing.T) {
 	for _, args := range [][]string{
 		{}, {"tset"}, {"test", "--bogus"}, {"test", "extra"}, {"test", "--fuzztime", "soon"}, {"lint", "x"},
-		{"test", "--only", "nothing"},
+		{"test", "--only", "nothing"}, {"soak", "--time", "0s"}, {"soak", "--connections", "0"}, {"soak", "--size", "0"},
 	} {
 		err := realMain(args)
 		var usage usageError
