@@ -2,10 +2,10 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -24,12 +24,12 @@ func TestWrongOptions(t *testing.T) {
 		"send --connect-ip 1.2.3.4 --burst 0": "from 1 to 256",
 	} {
 		var out, err bytes.Buffer
-		require.Equal(t, 2, run(strings.Fields(line), &out, &err), line)
+		require.Equal(t, 2, run(t.Context(), strings.Fields(line), &out, &err), line)
 		require.Contains(t, err.String(), want, line)
 		require.Equal(t, 1, strings.Count(err.String(), "\n"), line)
 	}
 	var out, err bytes.Buffer
-	require.Equal(t, 0, run([]string{"recv", "--help"}, &out, &err))
+	require.Equal(t, 0, run(t.Context(), []string{"recv", "--help"}, &out, &err))
 	require.Contains(t, out.String(), "Options")
 }
 
@@ -38,14 +38,16 @@ func TestLoopback(t *testing.T) {
 	const port = "35001"
 	var received bytes.Buffer
 	status := make(chan int)
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
 	go func() {
 		var e bytes.Buffer
-		status <- run(strings.Fields("recv --bind-ip 127.0.0.1 --timeout 2 --format json --interval 0.1 --bind-port "+port), &received, &e)
+		status <- run(ctx, strings.Fields("recv --bind-ip 127.0.0.1 --format json --interval 0.1 --bind-port "+port), &received, &e)
 	}()
-	time.Sleep(100 * time.Millisecond)
 	var sent, fault bytes.Buffer
-	args := "send --connect-ip 127.0.0.1 --connections 3 --timeout 0.5 --connect-timeout 5 --format json --interval 0.1 --connect-port " + port
-	require.Equal(t, 0, run(strings.Fields(args), &sent, &fault), fault.String())
+	args := "send --connect-ip 127.0.0.1 --connections 3 --timeout 0.5 --connect-timeout 20 --format json --interval 0.1 --connect-port " + port
+	require.Equal(t, 0, run(t.Context(), strings.Fields(args), &sent, &fault), fault.String())
+	end()
 	require.Equal(t, 0, <-status)
 	a, b := summary(t, sent.String()), summary(t, received.String())
 	require.NotZero(t, a.Bytes)
