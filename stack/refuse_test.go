@@ -11,7 +11,10 @@ import (
 // A port whose ring is full for a while costs time, not frames: a crowd that connects at once is answered to the last
 // one, without anybody's timer.
 func TestPortRefuses(t *testing.T) {
-	const crowd = 3000
+	crowd := 3000
+	if testing.Short() {
+		crowd = 600
+	}
 	p := newPair(t, link.Config{A: link.Port{TxRing: 8, Buffers: 1 << 14, TxBuffers: 1 << 13}, B: link.Port{TxRing: 8, Buffers: 1 << 14, TxBuffers: 1 << 13},
 		AB: link.Path{Rate: 1e8, Delay: 10 * time.Microsecond}, BA: link.Path{Rate: 1e8, Delay: 10 * time.Microsecond}})
 	l, e := p.b.Listen(0, 80, crowd, stack.Options{}, 0)
