@@ -50,6 +50,7 @@ func parse(args []string) (*options, error) {
 		p.MSS = []int{64, 256, 512, 1460}
 	case "exp2":
 		p.Connections = []int{1, 1024, 2048, 4096}
+		p.Mbufs = 65536 // a write of each connection may be on its way
 	}
 	f.BoolVar(&o.paper, "paper", true, "")
 	f.BoolVar(&o.plots, "plots", true, "")
