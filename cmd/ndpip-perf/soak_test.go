@@ -46,9 +46,11 @@ func TestMemifFaults(t *testing.T) {
 		require.Equal(t, "port", port.Type)
 		require.Equal(t, port.BuffersBefore, port.BuffersAfter, "buffers in use before the connections and after them")
 		require.Zero(t, port.BuffersLeft, "buffers that did not come back")
-		require.Positive(t, port.Lost)
-		require.Positive(t, port.Duplicated)
-		require.Positive(t, port.Reordered)
+		if i == 1 { // the sender receives ACKs alone, and so few that a fault may have happened to none
+			require.Positive(t, port.Lost)
+			require.Positive(t, port.Duplicated)
+			require.Positive(t, port.Reordered)
+		}
 	}
 	require.Equal(t, streams[0], streams[1])
 	require.GreaterOrEqual(t, streams[0], 12)
