@@ -82,7 +82,7 @@ func (p *picture) drawn(pt point) bool { return !p.Log || pt.Y > 0 }
 
 func (p *picture) write(name string) (err error) {
 	var c vg.CanvasSizer
-	save := func(*os.File) error { return nil }
+	var save func(*os.File) error
 	switch filepath.Ext(name) {
 	case ".png":
 		img := vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(resolution))

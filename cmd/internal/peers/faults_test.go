@@ -163,7 +163,7 @@ func TestPeersLink(t *testing.T) {
 				r.kernel.Run("ip", "link", "set", r.peer, "address", "02:00:00:00:77:01")
 			}},
 			{"the kernel's MAC changes, and it says so", "tap af_packet af_xdp", func() {
-				r.kernel.Run("sysctl", "-qw", "net.ipv4.conf."+r.peer+".arp_notify=1")
+				r.kernel.Run("sh", "-c", "echo 1 >/proc/sys/net/ipv4/conf/"+r.peer+"/arp_notify")
 				r.kernel.Run("ip", "link", "set", r.peer, "address", "02:00:00:00:77:02")
 			}},
 		} {
