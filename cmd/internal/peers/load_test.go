@@ -53,7 +53,8 @@ var (
 // requests is how many requests a second wrk gets answered.
 func requests(t *testing.T, from *netns.Space) float64 {
 	t.Helper()
-	out := start(t, from, nil, "wrk", "-c", "100", "-t", "1", "-d", fmt.Sprintf("%.0f", wrkTime.Seconds()), "http://"+stackIP+":80/hello") // without a port, wrk needs /etc/services.ends(*wrkTime + patience)
+	// Without a port in the URL wrk needs /etc/services.
+	out := start(t, from, nil, "wrk", "-c", "100", "-t", "1", "-d", fmt.Sprintf("%.0f", wrkTime.Seconds()), "http://"+stackIP+":80/hello").ends(*wrkTime + patience)
 	require.Empty(t, wrkErrors.FindString(out))
 	m := wrkRate.FindStringSubmatch(out)
 	require.NotNil(t, m, out)
