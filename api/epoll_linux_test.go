@@ -181,8 +181,8 @@ func TestEpoll(t *testing.T) {
 				if strings.Contains(seq, "fill") && want.name != "all" && want.name != "out" {
 					continue // they take time
 				}
-				if testing.Short() && want.name != "all" {
-					continue
+				if want.name != "all" && (testing.Short() || m.bits&unix.EPOLLONESHOT != 0) {
+					continue // what is watched for and how often it is told do not meet in the code
 				}
 				name := fmt.Sprintf("%s/%s/%s", m.name, want.name, seq)
 				compare(t, all, name, nil, func(w *world) {

@@ -12,7 +12,7 @@ import (
 var fuzzExecs = regexp.MustCompile(`execs: (\d+) `)
 
 // fuzzBudget is the time that all fuzz targets have together, unless --fuzztime gives each its own.
-const fuzzBudget = 2 * time.Minute
+const fuzzBudget = 72 * time.Second
 
 // fuzz gives each fuzz target its time. What it finds is written to the package's testdata/fuzz, where go test tries it
 // from then on.
