@@ -149,7 +149,7 @@ func TestN8Bounds(t *testing.T) {
 	}{
 		{nil, 536}, // RFC 9293 3.7.1
 		{[]any{mss(0)}, 536},
-		{[]any{mss(1)}, 48}, // see tcp.minMSS
+		{[]any{mss(1)}, 48}, // see tcp.MinMSS
 		{[]any{mss(47)}, 48},
 		{[]any{mss(100)}, 100},
 		{[]any{mss(1460)}, 1460},

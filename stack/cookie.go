@@ -32,9 +32,7 @@ const (
 )
 
 // cookieMSS are the sizes that a cookie can tell: of IPv4's least, of tunnels, of Ethernet, of its jumbo frames.
-var cookieMSS = [8]uint16{minCookieMSS, 536, 1220, 1360, 1440, 1460, 4016, 8960}
-
-const minCookieMSS = 48
+var cookieMSS = [8]uint16{tcp.MinMSS, 536, 1220, 1360, 1440, 1460, 4016, 8960}
 
 // entered notes a connection in SYN-RECEIVED, the youngest of its listener's.
 func (l *Listener) entered(s *Stack, c *tcp.Conn) {

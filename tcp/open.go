@@ -69,7 +69,7 @@ func (c *Conn) takeSyn(s *Segment) {
 	scale := int8(-1)
 	if s.Opts != nil {
 		if s.Opts.MSS != 0 {
-			mss = max(s.Opts.MSS, minMSS)
+			mss = max(s.Opts.MSS, MinMSS)
 		}
 		scale = s.Opts.WndScale
 	}
@@ -84,8 +84,8 @@ func (c *Conn) takeSyn(s *Segment) {
 	c.rcvAdv = c.rcvNxt + Seq(min(c.RcvBuf, 65535))
 }
 
-// minMSS keeps a peer from making us send a frame per few bytes (CVE-2019-11479).
-const minMSS = 48
+// MinMSS keeps a peer from making us send a frame per few bytes (CVE-2019-11479).
+const MinMSS = 48
 
 // SynOptions are the options of our SYN, or SYN and ACK: a window scale only if the peer offered one.
 func (c *Conn) SynOptions() (mss uint16, shift int8) {
