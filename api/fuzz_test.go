@@ -75,9 +75,13 @@ func (x *caller) keep(side, i, fd int, err error) {
 	_ = x.side(side).SetNonblock(fd, true)
 }
 
-// portOf is the port of a descriptor; 0: it has none.
+// portOf is the port of a descriptor; 0: it has none. That of a socket after use is a result to compare: a call with
+// another port than on Linux is another call.
 func (x *caller) portOf(side, i int) uint16 {
-	a, _ := x.side(side).Getsockname(x.fd[side][i])
+	a, err := x.side(side).Getsockname(x.fd[side][i])
+	if x.used[side][i] {
+		x.say("getsockname after use", a, err)
+	}
 	return a.Port()
 }
 

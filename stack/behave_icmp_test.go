@@ -133,7 +133,8 @@ func TestN8(t *testing.T) {
 		longest := 0
 		p.link.A.Watch(func(_ time.Duration, _ bool, frame []byte) { longest = max(longest, len(frame)) })
 		a, b := p.open(80)
-		ab, ba := p.flood(p.a, p.b, a, b, 4<<20), p.flood(p.b, p.a, b, a, 4<<20)
+		total := many(4 << 20)
+		ab, ba := p.flood(p.a, p.b, a, b, total), p.flood(p.b, p.a, b, a, total)
 		p.must("transfer", time.Minute, func() bool { return ab.done() && ba.done() })
 		if longest != peer+wire.EthLen {
 			t.Errorf("MTU %d: the longest frame has %d bytes", peer, longest)

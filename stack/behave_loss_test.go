@@ -76,7 +76,7 @@ func TestL2(t *testing.T) {
 	})
 	d := 60 * time.Second
 	if testing.Short() {
-		d = 10 * time.Second
+		d = 3 * time.Second
 	}
 	p.run(d, func() bool { return false })
 	if f.got < 1<<20 || longest > 2*time.Second {
@@ -210,7 +210,7 @@ func TestL5(t *testing.T) {
 	start := p.link.Now()
 	d := 60 * time.Second
 	if testing.Short() {
-		d = 10 * time.Second
+		d = 3 * time.Second
 	}
 	p.apps = append(p.apps, func() bool {
 		if p.link.Now()-start > d { // the streams end where they are

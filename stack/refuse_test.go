@@ -13,7 +13,7 @@ import (
 func TestPortRefuses(t *testing.T) {
 	crowd := 3000
 	if testing.Short() {
-		crowd = 600
+		crowd = 300
 	}
 	p := newPair(t, link.Config{A: link.Port{TxRing: 8, Buffers: 1 << 14, TxBuffers: 1 << 13}, B: link.Port{TxRing: 8, Buffers: 1 << 14, TxBuffers: 1 << 13},
 		AB: link.Path{Rate: 1e8, Delay: 10 * time.Microsecond}, BA: link.Path{Rate: 1e8, Delay: 10 * time.Microsecond}})

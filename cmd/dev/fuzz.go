@@ -5,17 +5,19 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
 // fuzzExecs finds the number of executions in the go command's progress lines.
 var fuzzExecs = regexp.MustCompile(`execs: (\d+) `)
 
-// fuzzBudget is the time that all fuzz targets have together, unless --fuzztime gives each its own.
+// fuzzBudget is the time that all fuzz targets have together on one CPU, unless --fuzztime gives each its own.
 const fuzzBudget = 72 * time.Second
 
 // fuzz gives each fuzz target its time. What it finds is written to the package's testdata/fuzz, where go test tries it
-// from then on.
+// from then on. As many targets as there are CPUs are at work at a time, with one worker each: half of the time goes into
+// building, which alone does not fill the CPUs.
 func (t *suite) fuzz() error {
 	begin := time.Now()
 	targets, err := t.fuzzTargets()
@@ -32,26 +34,49 @@ func (t *suite) fuzz() error {
 	if each == 0 {
 		each = min(10*time.Second, max(time.Second, fuzzBudget/time.Duration(len(targets))))
 	}
-	for _, target := range targets {
-		begin := time.Now()
-		name := strings.TrimPrefix(target.pkg, "ndpip/") + "." + target.test
-		execs := 0
-		j := t.d.goJob(each+3*time.Minute, "test", "-run=^$", "-fuzz=^"+target.test+"$", "-fuzztime="+each.String(), "-fuzzminimizetime=3s", target.pkg)
-		j.line = func(s string) {
-			if m := fuzzExecs.FindStringSubmatch(s); m != nil {
-				execs, _ = strconv.Atoi(m[1])
-				t.d.out.Status("%s: %d executions", name, execs)
+	next := make(chan testKey)
+	var mu sync.Mutex // of the tally
+	var wait sync.WaitGroup
+	for range cores() {
+		wait.Go(func() {
+			for target := range next {
+				t.fuzzOne(target, each, &mu)
 			}
-		}
-		err := t.d.run(t.ctx, j)
-		if t.ctx.Err() != nil {
-			return context.Cause(t.ctx)
-		}
-		t.tally.check(t.d.out, name+" "+strconv.Itoa(execs), time.Since(begin), err,
-			"the input is in testdata/fuzz of the package: go test -run="+target.test+" tries it again")
-		t.tally.extra.add("fuzz executions", execs)
+		})
+	}
+	for _, target := range targets {
+		next <- target
+	}
+	close(next)
+	wait.Wait()
+	if t.ctx.Err() != nil {
+		return context.Cause(t.ctx)
 	}
 	return nil
+}
+
+// fuzzOne gives one target its time.
+func (t *suite) fuzzOne(target testKey, each time.Duration, mu *sync.Mutex) {
+	begin := time.Now()
+	name := strings.TrimPrefix(target.pkg, "ndpip/") + "." + target.test
+	execs := 0
+	j := t.d.goJob(each+3*time.Minute, "test", "-run=^$", "-fuzz=^"+target.test+"$", "-fuzztime="+each.String(), "-fuzzminimizetime=3s",
+		"-parallel=1", target.pkg)
+	j.line = func(s string) {
+		if m := fuzzExecs.FindStringSubmatch(s); m != nil {
+			execs, _ = strconv.Atoi(m[1])
+			t.d.out.Status("%s: %d executions", name, execs)
+		}
+	}
+	err := t.d.run(t.ctx, j)
+	if t.ctx.Err() != nil {
+		return
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	t.tally.check(t.d.out, name+" "+strconv.Itoa(execs), time.Since(begin), err,
+		"the input is in testdata/fuzz of the package: go test -run="+target.test+" tries it again")
+	t.tally.extra.add("fuzz executions", execs)
 }
 
 func (t *suite) fuzzTargets() ([]testKey, error) {

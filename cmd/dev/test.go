@@ -72,7 +72,10 @@ type suite struct {
 }
 
 // purePackages build and pass without cgo.
-var purePackages = []string{"./ring/...", "./tcp/...", "./udp/...", "./stack/...", "./dpdk/..."}
+var purePackages = []string{"./ring/...", "./tcp/...", "./udp/...", "./stack/...", portPackage}
+
+// portPackage is the one of them that opens real ports, when it has cgo.
+const portPackage = "./dpdk/..."
 
 func (d *dev) test(ctx context.Context, o testOptions) error {
 	var only []string
@@ -240,11 +243,13 @@ func (t *suite) conditions(more ...string) []string {
 	return more
 }
 
-// goTest runs "go test -json" in the folder, with the environment and as the user of j. Packages are tested one after the other: a package that polls on both ends takes both
-// cores of a small machine, and time is a part of what is tested.
+// oneByOne is for packages that meet the real time: one that polls on both ends takes both cores of a small machine.
+const oneByOne = "-p=1"
+
+// goTest runs "go test -json" in the folder, with the environment and as the user of j.
 func (t *suite) goTest(j job, when []string, args ...string) error {
 	log := newTestLog(t.d, t.tally, t.skips, when)
-	argv := []string{"test", "-json", "-count=1", "-p=1", "-timeout=5m"}
+	argv := []string{"test", "-json", "-count=1", "-timeout=5m"}
 	if t.o.run != "" {
 		argv = append(argv, "-run", t.o.run)
 	}
@@ -265,7 +270,7 @@ func (t *suite) goTest(j job, when []string, args ...string) error {
 
 func (t *suite) plain() error {
 	for _, dir := range t.d.modules() {
-		if err := t.goTest(job{dir: dir}, t.conditions(), "./..."); err != nil {
+		if err := t.goTest(job{dir: dir}, t.conditions(), oneByOne, "./..."); err != nil {
 			return err
 		}
 	}
@@ -279,5 +284,15 @@ func (t *suite) noCgo() error {
 }
 
 func (t *suite) race() error {
-	return t.goTest(job{}, t.conditions(whenRace, whenShort), append([]string{"-race", "-short"}, t.pure()...)...)
+	var virtual []string // all of them but the ports
+	for _, p := range t.pure() {
+		if p != portPackage {
+			virtual = append(virtual, p)
+		}
+	}
+	when := t.conditions(whenRace, whenShort)
+	if err := t.goTest(job{}, when, append([]string{"-race", "-short"}, virtual...)...); err != nil {
+		return err
+	}
+	return t.goTest(job{}, when, "-race", "-short", oneByOne, portPackage)
 }
