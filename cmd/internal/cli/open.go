@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"runtime"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -35,6 +37,7 @@ func Open(cfg api.Config, notes io.Writer, stop *Stop, limit time.Duration) (*ap
 	if need := runtime.NumCPU() + 2; runtime.GOMAXPROCS(0) < need {
 		runtime.GOMAXPROCS(need)
 	}
+	smallHeap()
 	cfg.KeepEAL = true // the EAL can be started once, and opening may take more than one attempt
 	for {
 		h, err := api.Open(cfg)
@@ -54,6 +57,14 @@ func Open(cfg api.Config, notes io.Writer, stop *Stop, limit time.Duration) (*ap
 			return nil, notThere(cfg, limit)
 		}
 		pause(stop, 50*time.Millisecond)
+	}
+}
+
+// smallHeap has the collector keep the heap close to what is in use, unless GOGC says otherwise: these programs make next
+// to no garbage while they run, and the heap would go on growing for minutes before it is collected the first time.
+func smallHeap() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(25)
 	}
 }
 
