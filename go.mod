@@ -4,6 +4,7 @@ go 1.25
 
 require (
 	github.com/cespare/xxhash/v2 v2.3.0
+	github.com/pelletier/go-toml/v2 v2.4.3
 	github.com/stretchr/testify v1.12.1
 	golang.org/x/net v0.50.0 // only for tests
 	golang.org/x/sys v0.41.0

@@ -36,6 +36,7 @@ const imports = `
 	golang.org/x/sys < dpdk, stack, api, cmd, docs/examples
 	github.com/cespare/xxhash/v2 < stack
 	github.com/spf13/pflag < cmd
+	github.com/pelletier/go-toml/v2 < cmd/internal/hosts
 
 	# Tests may have more.
 	github.com/stretchr/testify, golang.org/x/net/nettest, golang.org/x/sys < TESTS
