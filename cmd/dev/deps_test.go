@@ -37,6 +37,7 @@ const imports = `
 	github.com/cespare/xxhash/v2 < stack
 	github.com/spf13/pflag < cmd
 	github.com/pelletier/go-toml/v2 < cmd/internal/hosts
+	github.com/HdrHistogram/hdrhistogram-go < cmd/internal/latency
 
 	# Tests may have more.
 	github.com/stretchr/testify, golang.org/x/net/nettest, golang.org/x/sys < TESTS

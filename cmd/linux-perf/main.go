@@ -58,7 +58,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// job is what both verbs have in common.
+// job is what all verbs have in common.
 type job struct {
 	o     *options
 	count meter.Counters
@@ -70,15 +70,22 @@ type job struct {
 
 	// What TCP_INFO says, summed over the connections that are closed and those that are open. The loop writes it several
 	// times per interval and at the end; the meter's goroutine reads it.
-	segments, retransmissions atomic.Uint64
-	closed                    totals
-	due                       time.Time
+	segments, backSegments, retransmissions atomic.Uint64
+	closed                                  totals
+	due                                     time.Time
 
 	least, most uint64 // bytes of a connection
 	total       int
 }
 
-type totals struct{ segments, retransmissions uint64 }
+type totals struct{ segments, back, retransmissions uint64 }
+
+// store is what the meter reads from now on.
+func (j *job) store(t totals) {
+	j.segments.Store(t.segments)
+	j.backSegments.Store(t.back)
+	j.retransmissions.Store(t.retransmissions)
+}
 
 func perform(ctx context.Context, o *options, stdout io.Writer) error {
 	runtime.LockOSThread()
@@ -89,17 +96,20 @@ func perform(ctx context.Context, o *options, stdout io.Writer) error {
 			return fmt.Errorf("--cpu %d: %w; see which CPUs there are with 'nproc --all' and 'taskset -p $$'", o.cpu, err)
 		}
 	}
-	if err := moreFiles(o.connections); err != nil {
+	if err := moreFiles(max(o.connections, o.parallel)); err != nil {
 		return err
 	}
 	j := &job{o: o, events: make([]unix.EpollEvent, 256)}
-	j.meter = meter.Meter{W: stdout, JSON: o.format == "json", Read: j.reading, Fail: func() { j.asked.Store(true) }}
+	j.meter = meter.Meter{W: stdout, JSON: o.format == "json", Both: o.bidir || o.echo, Read: j.reading, Fail: func() { j.asked.Store(true) }}
 	defer context.AfterFunc(ctx, func() { j.asked.Store(true) })()
 	var err error
 	if j.ep, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return fmt.Errorf("epoll_create1: %w", err)
 	}
 	defer unix.Close(j.ep)
+	if o.verb == "ping" || o.verb == "conn" {
+		return j.ask(stdout)
+	}
 	done, printed := make(chan struct{}), make(chan struct{})
 	go func() {
 		j.meter.Run(o.interval, done)
@@ -133,15 +143,15 @@ func moreFiles(connections int) error {
 	}
 	lim.Cur = lim.Max
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &lim); err != nil || lim.Cur < want {
-		return fmt.Errorf("--connections %d needs %d open files, and the limit is %d: raise it with 'ulimit -n'", connections, want, lim.Max)
+		return fmt.Errorf("%d connections need %d open files, and the limit is %d: raise it with 'ulimit -n'", connections, want, lim.Max)
 	}
 	return nil
 }
 
 func (j *job) reading() meter.Reading {
 	return meter.Reading{
-		Bytes: j.count.Bytes.Load(), Connections: int(j.count.Connections.Load()),
-		Segments: j.segments.Load(), Retransmissions: j.retransmissions.Load(),
+		Bytes: j.count.Bytes.Load(), Back: j.count.Back.Load(), Connections: int(j.count.Connections.Load()),
+		Segments: j.segments.Load(), BackSegments: j.backSegments.Load(), Retransmissions: j.retransmissions.Load(),
 	}
 }
 
@@ -151,25 +161,26 @@ func (j *job) info(fd int, t *totals) {
 	if err != nil {
 		return
 	}
-	t.segments += uint64(i.Data_segs_in)
+	to, back := uint64(i.Data_segs_in), uint64(i.Data_segs_out)
 	if j.o.verb == "send" {
-		t.segments += uint64(i.Data_segs_out) - uint64(i.Data_segs_in)
+		to, back = back, to
 	}
+	t.segments += to
+	t.back += back
 	t.retransmissions += uint64(i.Total_retrans)
 }
 
 // look sums up TCP_INFO, which takes about a microsecond per connection: ten times per interval, or less often where there
 // are many.
 func (j *job) look(each func(visit func(fd int))) {
-	if now := time.Now(); now.Before(j.due) || j.o.interval == 0 {
+	if now := time.Now(); now.Before(j.due) || j.o.interval == 0 || j.o.udp {
 		return
 	} else {
 		j.due = now.Add(max(j.o.interval/10, time.Duration(j.count.Connections.Load())*20*time.Microsecond))
 	}
 	sum := j.closed
 	each(func(fd int) { j.info(fd, &sum) })
-	j.segments.Store(sum.segments)
-	j.retransmissions.Store(sum.retransmissions)
+	j.store(sum)
 }
 
 // close closes a connection that has moved so many bytes.
@@ -183,10 +194,11 @@ func (j *job) close(fd int, bytes uint64) {
 	j.least, j.most = min(j.least, bytes), max(j.most, bytes)
 }
 
-// finish stores the sums when all connections are closed.
+// finish stores the sums when all connections are closed. Datagrams are counted as they come and go.
 func (j *job) finish() {
-	j.segments.Store(j.closed.segments)
-	j.retransmissions.Store(j.closed.retransmissions)
+	if !j.o.udp {
+		j.store(j.closed)
+	}
 }
 
 // wait gives the sockets that are ready. It polls, as ndpip's threads do, for at most patience.
@@ -208,14 +220,13 @@ func (j *job) watch(op, fd int, events uint32, key int) error {
 
 // socket makes a non-blocking socket with the options that both ends have.
 func (j *job) socket() (int, error) {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	kind := unix.SOCK_STREAM
+	if j.o.udp {
+		kind = unix.SOCK_DGRAM
+	}
+	fd, err := unix.Socket(unix.AF_INET, kind|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return -1, fmt.Errorf("socket: %w", err)
-	}
-	// The congestion control is Linux's usual one, whatever the machine's is: one that paces by the clock, such as BBR,
-	// is not for a wire without a rate.
-	if err := unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, "cubic"); err != nil {
-		_ = unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, "reno") // always there
 	}
 	set := func(level, name, value int) {
 		if err == nil && value > 0 {
@@ -224,13 +235,21 @@ func (j *job) socket() (int, error) {
 			}
 		}
 	}
+	set(unix.SOL_SOCKET, unix.SO_RCVBUF, j.o.rcvBuf)
+	set(unix.SOL_SOCKET, unix.SO_SNDBUF, j.o.sndBuf)
+	if err != nil || j.o.udp {
+		return fd, err
+	}
+	// The congestion control is Linux's usual one, whatever the machine's is: one that paces by the clock, such as BBR,
+	// is not for a wire without a rate.
+	if err := unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, "cubic"); err != nil {
+		_ = unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, "reno") // always there
+	}
 	set(unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
 	set(unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
 	if j.o.mss >= minMaxseg {
 		set(unix.IPPROTO_TCP, unix.TCP_MAXSEG, j.o.mss)
 	}
-	set(unix.SOL_SOCKET, unix.SO_RCVBUF, j.o.rcvBuf)
-	set(unix.SOL_SOCKET, unix.SO_SNDBUF, j.o.sndBuf)
 	if err != nil {
 		unix.Close(fd)
 		return -1, err

@@ -20,6 +20,19 @@ func (j *job) send() (verb string, span time.Duration, err error) {
 	if err := j.connect(bytes); err != nil {
 		return verb, 0, err
 	}
+	if j.o.udp {
+		span, err := j.datagrams(bytes)
+		return verb, span, err
+	}
+	events := uint32(unix.EPOLLOUT)
+	if j.o.bidir {
+		events |= unix.EPOLLIN
+	}
+	for fd := range bytes {
+		if err := j.watch(unix.EPOLL_CTL_ADD, fd, events, fd); err != nil {
+			return verb, 0, err
+		}
+	}
 	each := func(visit func(int)) {
 		for fd := range bytes {
 			visit(fd)
@@ -30,6 +43,7 @@ func (j *job) send() (verb string, span time.Duration, err error) {
 	for i := range buf {
 		buf[i] = byte(i)
 	}
+	in := make([]byte, max(len(buf), 16<<10))
 	for len(bytes) > 0 && !j.asked.Load() && (j.o.timeout == 0 || time.Since(begun) < j.o.timeout) {
 		ready, err := j.wait()
 		if err != nil {
@@ -37,6 +51,14 @@ func (j *job) send() (verb string, span time.Duration, err error) {
 		}
 		for i := range ready {
 			fd := int(ready[i].Fd)
+			if j.o.bidir && ready[i].Events&unix.EPOLLIN != 0 {
+				if n, _ := unix.Read(fd, in); n > 0 {
+					j.count.Back.Add(uint64(n))
+				}
+			}
+			if ready[i].Events&^unix.EPOLLIN == 0 {
+				continue
+			}
 			n, err := unix.Write(fd, buf)
 			switch {
 			case n > 0:
@@ -92,11 +114,6 @@ func (j *job) connect(bytes map[int]*uint64) error {
 		}
 		unix.Close(fd)
 		time.Sleep(backoff)
-	}
-	for fd := range bytes {
-		if err := j.watch(unix.EPOLL_CTL_ADD, fd, unix.EPOLLOUT, fd); err != nil {
-			return err
-		}
 	}
 	return nil
 }

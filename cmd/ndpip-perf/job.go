@@ -20,7 +20,7 @@ const (
 	eventRoom = 256
 )
 
-// job is what both verbs have in common: the host, the counters, the meter that prints them, and the event queue.
+// job is what all verbs have in common: the host, the counters, the meter that prints them, and the event queue.
 type job struct {
 	o     *options
 	stop  *cli.Stop
@@ -44,8 +44,13 @@ type worker interface {
 
 // prepare opens the files, so that a wrong name is reported before the port is touched.
 func prepare(o *options, stop *cli.Stop) (worker, error) {
-	if o.verb == "send" {
+	switch o.verb {
+	case "send":
 		return prepareSend(o, stop)
+	case "ping":
+		return preparePing(o, stop)
+	case "conn":
+		return prepareConn(o, stop)
 	}
 	return prepareRecv(o, stop)
 }
@@ -56,6 +61,7 @@ func (j *job) init(o *options, stop *cli.Stop) {
 	j.events = make([]api.EpollEvent, eventRoom)
 	j.meter.W = os.Stdout
 	j.meter.JSON = o.format == "json"
+	j.meter.Both = o.bidir || o.echo
 	j.meter.Fail = stop.Ask
 	j.meter.Read = j.reading
 }
@@ -66,8 +72,8 @@ func (j *job) closeFiles() {
 	}
 }
 
-// start makes the calling thread an lcore, the event queue, and starts the meter. end takes all of it back.
-func (j *job) start(h *api.Host) (end func(), err error) {
+// open makes the calling thread an lcore and makes the event queue. end takes both back.
+func (j *job) open(h *api.Host) (end func(), err error) {
 	release, err := j.o.PinThread()
 	if err != nil {
 		return nil, err
@@ -75,6 +81,19 @@ func (j *job) start(h *api.Host) (end func(), err error) {
 	j.h, j.base = h, h.Stats()
 	if j.ep, err = h.EpollCreate(); err != nil {
 		release()
+		return nil, err
+	}
+	return func() {
+		h.Close(j.ep)
+		j.after = h.Stats().InUse
+		release()
+	}, nil
+}
+
+// start is open, and starts the meter.
+func (j *job) start(h *api.Host) (end func(), err error) {
+	shut, err := j.open(h)
+	if err != nil {
 		return nil, err
 	}
 	done, printed := make(chan struct{}), make(chan struct{})
@@ -85,9 +104,7 @@ func (j *job) start(h *api.Host) (end func(), err error) {
 	return func() {
 		close(done)
 		<-printed
-		h.Close(j.ep)
-		j.after = h.Stats().InUse
-		release()
+		shut()
 	}, nil
 }
 

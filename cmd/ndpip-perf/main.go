@@ -1,5 +1,6 @@
 // Command ndpip-perf measures and moves data over the stack: recv takes TCP connections or UDP datagrams and prints
-// the goodput of each interval, send makes them. 'ndpip-perf help' explains the options.
+// the goodput of each interval, send makes them; ping measures round trips, conn how fast connections come and go.
+// 'ndpip-perf help' explains the options.
 package main
 
 import (
@@ -28,24 +29,27 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return cli.Report(stderr, program, err)
 }
 
+// verbs are the first arguments, for messages.
+const verbs = "recv, send, ping, conn"
+
 // command is the verb of a command line and what follows it.
 func command(args []string) (verb string, rest []string, err error) {
 	if len(args) == 0 {
-		return "", nil, cli.Usagef("give a verb: recv or send; 'ndpip-perf help' explains both")
+		return "", nil, cli.Usagef("give a verb: %s; 'ndpip-perf help' explains them", verbs)
 	}
 	switch args[0] {
-	case "recv", "send":
+	case "recv", "send", "ping", "conn":
 		if cli.WantsHelp(args[1:]) || len(args) == 2 && args[1] == "help" {
 			return args[0], nil, cli.ErrHelp
 		}
 		return args[0], args[1:], nil
 	case "help", "--help", "-h":
-		if len(args) > 1 && (args[1] == "recv" || args[1] == "send") {
+		if len(args) > 1 && helpOf[args[1]] != "" {
 			return args[1], nil, cli.ErrHelp
 		}
 		return "", nil, cli.ErrHelp
 	}
-	return "", nil, cli.Usagef("%s is no verb; the first argument is recv, send or help, as in 'ndpip-perf recv --wire memif:/tmp/ndpip.sock'", args[0])
+	return "", nil, cli.Usagef("%s is no verb; the first argument is %s or help, as in 'ndpip-perf recv --wire memif:/tmp/ndpip.sock'", args[0], verbs)
 }
 
 // perform parses the options, opens the host, does the work and closes the host again, whatever happened.

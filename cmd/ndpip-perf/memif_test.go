@@ -3,6 +3,7 @@ package main_test
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -15,8 +16,12 @@ import (
 // pair is two ndpip-perf processes over shared memory.
 type pair struct{ recv, send *process }
 
-// startPair starts both with the options that they have in common and their own.
+// startPair starts both with the options that they have in common and their own. The first word of send may be another verb.
 func startPair(t *testing.T, common, recv, send string) pair {
+	verb := "send"
+	if first, rest, _ := strings.Cut(send, " "); first == "ping" || first == "conn" {
+		verb, send = first, rest
+	}
 	t.Helper()
 	perf, _ := build(t)
 	socket := filepath.Join(t.TempDir(), "s")
@@ -25,7 +30,7 @@ func startPair(t *testing.T, common, recv, send string) pair {
 	}
 	p := pair{recv: start(t, nil, nil, perf, args("recv", recv)...)}
 	p.recv.says(&p.recv.err, " on 10.0.0.1:5001", startTime)
-	p.send = start(t, nil, nil, perf, args("send", send)...)
+	p.send = start(t, nil, nil, perf, args(verb, send)...)
 	return p
 }
 
@@ -180,4 +185,82 @@ func TestMemifKilled(t *testing.T) {
 	send.ends(0, 20*time.Second)
 	second.ends(0, 5*time.Second)
 	require.Equal(t, sum, sumOf(t, copied))
+}
+
+// Both sides send on every connection, and each counts what the other sent.
+func TestMemifBothWays(t *testing.T) {
+	p := startPair(t, "--bidir --interval 0.2 --mss 512", "--verify", "--connections 20 --timeout 1")
+	p.send.ends(0, 20*time.Second)
+	p.recv.says(&p.recv.out, "connections=0;", 5*time.Second)
+	p.recv.terminate()
+	sent, received := fields(t, p.send.out.String(), "sent: "), fields(t, p.recv.out.String(), "received: ")
+	require.Equal(t, sent["bytes"], received["bytes"])
+	require.NotZero(t, sent["back_bytes"])
+	require.GreaterOrEqual(t, received["back_bytes"], sent["back_bytes"]) // what comes after the sender's end it does not count
+	require.Regexp(t, `(?m)^pps=\d+; bps=[1-9]\d+; connections=20; back_pps=\d+; back_bps=[1-9]\d+;$`, p.recv.out.String())
+}
+
+// asked is the last line of ping and conn in JSON.
+type asked struct {
+	Type          string
+	Count, Failed uint64
+	Percentiles   map[string]uint64 `json:"percentiles_ns"`
+}
+
+func (p pair) asked(t *testing.T) (a asked) {
+	t.Helper()
+	p.send.ends(0, 40*time.Second)
+	p.recv.terminate()
+	for line := range strings.Lines(p.send.out.String()) {
+		var v asked
+		require.NoError(t, json.Unmarshal([]byte(line), &v), line)
+		if v.Type == "summary" {
+			a = v
+		}
+	}
+	require.Equal(t, "summary", a.Type)
+	require.Positive(t, a.Percentiles["0"])
+	require.LessOrEqual(t, a.Percentiles["50"], a.Percentiles["100"])
+	return a
+}
+
+func TestMemifPing(t *testing.T) {
+	for options, own := range map[string]string{"": "--size 64", "--udp": "--size 1000", "--inline=false": "--size 100000"} {
+		log := filepath.Join(t.TempDir(), "log")
+		p := startPair(t, "--format json --interval 0.1 "+options, "--echo", "ping --count 1000 --hdr "+log+" "+own)
+		a := p.asked(t)
+		require.Equal(t, uint64(1000), a.Count+a.Failed)
+		require.LessOrEqual(t, a.Failed, uint64(10)) // datagrams alone may be lost
+		text, err := os.ReadFile(log)
+		require.NoError(t, err)
+		require.Contains(t, string(text), "HISTFAAAA") // how the histograms begin, in base 64
+	}
+}
+
+// More connections than there are ports, so that those in TIME-WAIT are used again; then with resets; and without data.
+func TestMemifConn(t *testing.T) {
+	count := 40000
+	if testing.Short() {
+		count = 2000
+	}
+	for own, size := range map[string]int{"--size 100": 100, "--reset --parallel 3 --size 20000": 20000, "--size 0": 0} {
+		n := count
+		if size > 100 {
+			n = 200
+		}
+		p := startPair(t, "--format json --interval 0.1", "--echo", fmt.Sprint("conn --count ", n, " ", own))
+		a := p.asked(t)
+		require.Equal(t, asked{"summary", uint64(n), 0, a.Percentiles}, a)
+		var r struct {
+			Bytes uint64
+			Back  uint64 `json:"back_bytes"`
+		}
+		for line := range strings.Lines(p.recv.out.String()) {
+			if strings.Contains(line, `"summary"`) {
+				require.NoError(t, json.Unmarshal([]byte(line), &r))
+			}
+		}
+		require.Equal(t, uint64(n*size), r.Bytes)
+		require.Equal(t, r.Bytes, r.Back)
+	}
 }

@@ -46,8 +46,8 @@ func TestWrongOptions(t *testing.T) {
 		args, text string
 		status     int
 	}{
-		{"", "ndpip-perf: give a verb: recv or send; 'ndpip-perf help' explains both", 2},
-		{"receive", "ndpip-perf: receive is no verb; the first argument is recv, send or help, as in 'ndpip-perf recv --wire memif:/tmp/ndpip.sock'", 2},
+		{"", "ndpip-perf: give a verb: recv, send, ping, conn; 'ndpip-perf help' explains them", 2},
+		{"receive", "ndpip-perf: receive is no verb; the first argument is recv, send, ping, conn or help, as in 'ndpip-perf recv --wire memif:/tmp/ndpip.sock'", 2},
 		{"recv", "ndpip-perf recv: no port: give --wire memif:PATH, tap:NAME, af_packet:INTERFACE, af_xdp:INTERFACE or pci:ADDRESS, or EAL arguments before a --", 2},
 		{"recv --wire memif:/x --connect-ip 10.0.0.2", "ndpip-perf recv: --connect-ip is an option of 'ndpip-perf send', not of 'ndpip-perf recv'", 2},
 		{"recv --wire memif:/x --connections 2", "ndpip-perf recv: --connections is an option of 'ndpip-perf send', not of 'ndpip-perf recv'", 2},
@@ -74,6 +74,18 @@ func TestWrongOptions(t *testing.T) {
 		{"send --wire memif:/x --file /dev/zero --connections 2", "ndpip-perf send: --file /dev/zero can be read once: leave out --connections and --repeat, or give a regular file", 2},
 		{"send --wire memif:/x --worker-cpu 4000 --udp --connect-ip 10.0.0.3 --connect-timeout 0.1 --wire null --bind-ip 10.0.0.1", "ndpip-perf send: --worker-cpu: 4000: this process has " + strconv.Itoa(runtime.NumCPU()) + " CPUs, numbered from 0", 2},
 		{"send --wire memif:/x --repeat 5", "ndpip-perf send: --repeat needs --file with a regular file: a stream without end does not come to a second one", 2},
+		{"recv --wire memif:/x --echo --out f", "ndpip-perf recv: --echo and --out exclude each other: give one of them", 2},
+		{"recv --wire memif:/x --udp --bidir", "ndpip-perf recv: --bidir needs --tcp: datagrams may be lost and have no end", 2},
+		{"send --wire memif:/x --bidir --file f", "ndpip-perf send: --bidir and --file exclude each other: give one of them", 2},
+		{"send --wire memif:/x --echo", "ndpip-perf send: --echo is an option of 'ndpip-perf recv', not of 'ndpip-perf send'", 2},
+		{"ping --wire tap:t0 --bind-ip 10.1.0.1", "ndpip-perf ping: --connect-ip is missing: give the receiver's address, such as --connect-ip 10.0.0.1", 2},
+		{"ping --wire memif:/x --parallel 2", "ndpip-perf ping: --parallel is an option of 'ndpip-perf conn', not of 'ndpip-perf ping'", 2},
+		{"ping --wire memif:/x --size 0", "ndpip-perf ping: --size 0: a ping is at least 1 byte", 2},
+		{"ping --wire memif:/x --udp --size 7", "ndpip-perf ping: --size 7: a datagram holds a number that tells when it is late, and is one frame: want 8 to 9176 bytes", 2},
+		{"ping --wire memif:/x --hdr=", "ndpip-perf ping: --hdr needs a file's name, or - for standard output", 2},
+		{"ping --wire memif:/x --hdr " + dir + "/no/such", "ndpip-perf ping: --hdr: open " + dir + "/no/such: no such file or directory", 1},
+		{"conn --wire memif:/x --udp", "ndpip-perf conn: --udp is an option of 'ndpip-perf ping', not of 'ndpip-perf conn'", 2},
+		{"conn --wire memif:/x --parallel 0", "ndpip-perf conn: --parallel 0: want a whole number from 1 to 32768", 2},
 		{"recv --wire memif:/x --loss 2", "ndpip-perf recv: --loss 2: want a share from 0 to 1, such as 1% or 0.01", 2},
 		{"recv --wire memif:/x --reorder -1%", "ndpip-perf recv: --reorder -1%: want a share from 0 to 1, such as 1% or 0.01", 2},
 		{"send --wire memif:/x --duplicate nan", "ndpip-perf send: --duplicate nan: want a share from 0 to 1, such as 1% or 0.01", 2},
@@ -105,18 +117,19 @@ func TestHelp(t *testing.T) {
 	for args, verb := range map[string]string{
 		"help": "", "--help": "", "-h": "", "help recv": "recv", "recv --help": "recv", "recv -h": "recv", "recv help": "recv",
 		"send --wire memif:/x --help": "send", "send -l 0 -- --help": "send", "help send": "send",
+		"ping --help": "ping", "help conn": "conn",
 	} {
 		var stdout, stderr strings.Builder
 		require.Equal(t, 0, run(strings.Fields(args), &stdout, &stderr), args)
 		require.Equal(t, help(verb), stdout.String(), args)
 		require.Empty(t, stderr.String(), args)
 	}
-	for _, verb := range []string{"recv", "send"} {
+	for _, verb := range []string{"recv", "send", "ping", "conn"} {
 		newFlags(verb, new(options)).VisitAll(func(f *pflag.Flag) {
 			require.Contains(t, help(verb), "--"+f.Name, verb)
 		})
 	}
-	for _, verb := range []string{"", "recv", "send"} {
+	for _, verb := range []string{"", "recv", "send", "ping", "conn"} {
 		for _, line := range strings.Split(help(verb), "\n") {
 			require.LessOrEqual(t, len(line), 120, line)
 		}

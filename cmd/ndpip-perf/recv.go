@@ -26,6 +26,7 @@ type receiver struct {
 	pattern pattern  // --verify
 	buf     []byte
 	bufs    []api.Buf // --zero-copy
+	chunk   int       // --bidir: bytes in a write
 
 	listener int
 	streams  []*stream // key-1 in the event queue; nil where free
@@ -41,9 +42,12 @@ type receiver struct {
 // stream is one connection, or the datagrams of the UDP socket.
 type stream struct {
 	fd    int
+	key   int // in the event queue
 	peer  netip.AddrPort
 	bytes uint64
 	sum   hash.Hash // --sha256
+	back  []byte    // --echo: what its peer's window has not taken yet
+	sent  uint64    // --bidir
 }
 
 func prepareRecv(o *options, stop *cli.Stop) (worker, error) {
@@ -67,7 +71,7 @@ func prepareRecv(o *options, stop *cli.Stop) (worker, error) {
 	// One read takes what one turn of the stack brings, and with small segments no less than fills a page or two.
 	r.buf = make([]byte, max(o.Burst*segment, 16<<10))
 	r.bufs = make([]api.Buf, o.Burst)
-	if o.verify {
+	if o.verify || o.bidir {
 		r.pattern = newPattern(len(r.buf))
 	}
 	return r, nil
@@ -182,7 +186,7 @@ func (r *receiver) serve() error {
 				continue
 			}
 			s := r.streams[key-1]
-			open, err := r.read(s)
+			open, err := r.serveOne(s, ready[i].Events)
 			if err != nil {
 				return err
 			}
@@ -195,6 +199,39 @@ func (r *receiver) serve() error {
 			}
 		}
 	}
+	return nil
+}
+
+// serveOne does what can be done with a stream that is ready for events; open is false when it has ended.
+func (r *receiver) serveOne(s *stream, events uint32) (open bool, err error) {
+	if events&unix.EPOLLOUT != 0 {
+		switch {
+		case len(s.back) > 0:
+			err = r.echoRest(s)
+		case r.o.bidir:
+			err = r.send(s)
+		}
+		if err != nil {
+			return r.broken(s, err)
+		}
+	}
+	if events&^unix.EPOLLOUT == 0 || len(s.back) > 0 {
+		return true, nil
+	}
+	return r.read(s)
+}
+
+// send writes to a stream, with --bidir.
+func (r *receiver) send(s *stream) error {
+	n, err := r.h.Write(s.fd, r.pattern.at(s.sent, r.chunk))
+	if n <= 0 {
+		if err != nil && !again(err) {
+			return err
+		}
+		return nil
+	}
+	s.sent += uint64(n)
+	r.count.Back.Add(uint64(n))
 	return nil
 }
 
@@ -237,7 +274,15 @@ func (r *receiver) remember(s *stream) error {
 		r.first = time.Now()
 	}
 	r.count.Connections.Add(1)
-	return r.watch(unix.EPOLL_CTL_ADD, s.fd, unix.EPOLLIN, place+1)
+	events := uint32(unix.EPOLLIN)
+	if r.o.bidir {
+		events |= unix.EPOLLOUT
+		if r.chunk == 0 {
+			r.chunk = r.segment(s.fd) * r.o.Burst
+		}
+	}
+	s.key = place + 1
+	return r.watch(unix.EPOLL_CTL_ADD, s.fd, events, s.key)
 }
 
 // forget closes the stream at a place that has ended.
@@ -270,14 +315,20 @@ func (r *receiver) read(s *stream) (open bool, err error) {
 	} else if n, err = r.h.Read(s.fd, r.buf); n > 0 {
 		err = r.take(s, r.buf[:n])
 	}
+	if err == nil || again(err) {
+		return n > 0 || err != nil, nil
+	}
+	return r.broken(s, err)
+}
+
+// broken is what becomes of a stream that has failed.
+func (r *receiver) broken(s *stream, err error) (open bool, _ error) {
 	var wrong *contentError
 	switch {
-	case err == nil:
-		return n > 0, nil
-	case again(err):
-		return true, nil
 	case errors.As(err, &wrong):
 		return false, err
+	case r.o.echo:
+		return false, nil // 'ndpip-perf conn --reset' ends all of its connections like this
 	case r.out != nil:
 		return false, fmt.Errorf("%s: %w after %d bytes; %s is not complete", s.peer, err, s.bytes, r.o.out)
 	}
@@ -318,12 +369,15 @@ func (r *receiver) take(s *stream, b []byte) error {
 			return &contentError{err}
 		}
 	}
-	if r.pattern != nil {
+	if r.o.verify {
 		if at := r.pattern.differs(s.bytes, b); at >= 0 {
 			return &contentError{fmt.Errorf("--verify: byte %d of the stream from %s is not what 'ndpip-perf send' makes", s.bytes+uint64(at), s.peer)}
 		}
 	}
 	s.bytes += uint64(len(b))
 	r.count.Bytes.Add(uint64(len(b)))
+	if r.o.echo {
+		return r.echo(s, b)
+	}
 	return nil
 }

@@ -27,6 +27,7 @@ type sender struct {
 	mss   int // bytes in a segment
 	chunk int // bytes in a write: --burst segments
 	conns []conn
+	in    []byte // --bidir: what is read
 	open  int
 	begun time.Time
 	ended time.Time
@@ -173,6 +174,9 @@ func (s *sender) size() {
 	if s.file == nil {
 		s.pattern = newPattern(s.chunk)
 	}
+	if s.o.bidir {
+		s.in = make([]byte, max(s.chunk, 16<<10))
+	}
 	for i := range s.conns {
 		c := &s.conns[i]
 		if s.file != nil {
@@ -186,8 +190,12 @@ func (s *sender) size() {
 
 // stream writes until the program is to end, or with --file until every connection has the whole file.
 func (s *sender) stream() error {
+	events := uint32(unix.EPOLLOUT)
+	if s.o.bidir {
+		events |= unix.EPOLLIN
+	}
 	for i := range s.conns {
-		if err := s.watch(unix.EPOLL_CTL_MOD, s.conns[i].fd, unix.EPOLLOUT, i); err != nil {
+		if err := s.watch(unix.EPOLL_CTL_MOD, s.conns[i].fd, events, i); err != nil {
 			return err
 		}
 	}
@@ -203,7 +211,7 @@ func (s *sender) stream() error {
 			if c.fd < 0 || c.done {
 				continue
 			}
-			switch err := s.write(c); {
+			switch err := s.turn(c, ready[i].Events); {
 			case err == nil:
 			case again(err):
 			case err == io.EOF:
@@ -220,6 +228,25 @@ func (s *sender) stream() error {
 		}
 	}
 	return nil
+}
+
+// turn does what can be done with a connection that is ready for events.
+func (s *sender) turn(c *conn, events uint32) error {
+	if s.o.bidir && events&^unix.EPOLLOUT != 0 {
+		n, err := s.h.Read(c.fd, s.in)
+		switch {
+		case n > 0:
+			s.count.Back.Add(uint64(n))
+		case err == nil:
+			return errors.New("the receiver has closed it")
+		case !again(err):
+			return err
+		}
+	}
+	if s.o.bidir && events&unix.EPOLLOUT == 0 {
+		return nil
+	}
+	return s.write(c)
 }
 
 // lost is called when a connection has failed. A sender of many endless streams goes on while one is left.

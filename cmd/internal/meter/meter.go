@@ -10,6 +10,7 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -18,6 +19,7 @@ import (
 type Counters struct {
 	_           [64]byte
 	Bytes       atomic.Uint64 // payload
+	Back        atomic.Uint64 // payload in the other direction
 	Connections atomic.Int64
 	_           [64]byte
 }
@@ -26,6 +28,8 @@ type Counters struct {
 type Reading struct {
 	Bytes           uint64 // payload
 	Segments        uint64 // frames with payload
+	Back            uint64 // payload in the other direction
+	BackSegments    uint64
 	Retransmissions uint64 // segments sent again
 	Drops           uint64 // frames that were received and not used
 	Connections     int    // open now
@@ -38,6 +42,7 @@ type Reading struct {
 type Meter struct {
 	W    io.Writer
 	JSON bool
+	Both bool // data go both ways: the other direction is printed too
 	Read func() Reading
 	Fail func() // called once when W fails, as when the reader of a pipe has gone
 
@@ -56,6 +61,20 @@ type interval struct {
 	Bytes           uint64    `json:"bytes"`
 	Retransmissions uint64    `json:"retransmissions"`
 	Drops           uint64    `json:"drops"`
+	*backRate
+}
+
+// backRate is the other direction of an interval, and back that of a summary.
+type backRate struct {
+	PPS   uint64 `json:"back_pps"`
+	BPS   uint64 `json:"back_bps"`
+	Bytes uint64 `json:"back_bytes"`
+}
+
+type back struct {
+	BPS      uint64 `json:"back_bps"`
+	Bytes    uint64 `json:"back_bytes"`
+	Segments uint64 `json:"back_segments"`
 }
 
 // Run prints a line each d until done is closed, and then no more. With d = 0 it prints nothing.
@@ -81,11 +100,17 @@ func (m *Meter) Run(d time.Duration, done <-chan struct{}) {
 // Interval prints the line for what happened from a to b, in the d up to now.
 func (m *Meter) Interval(a, b Reading, now time.Time, d time.Duration) {
 	pps, bps := rate(b.Segments-a.Segments, d), rate(8*(b.Bytes-a.Bytes), d)
+	var other *backRate
+	text := ""
+	if m.Both {
+		other = &backRate{rate(b.BackSegments-a.BackSegments, d), rate(8*(b.Back-a.Back), d), b.Back}
+		text = fmt.Sprintf(" back_pps=%d; back_bps=%d;", other.PPS, other.BPS)
+	}
 	if m.JSON {
-		m.line(interval{"interval", now, d.Seconds(), pps, bps, b.Connections, b.Bytes, b.Retransmissions, b.Drops})
+		m.line(interval{"interval", now, d.Seconds(), pps, bps, b.Connections, b.Bytes, b.Retransmissions, b.Drops, other})
 		return
 	}
-	m.printf("pps=%d; bps=%d; connections=%d;\n", pps, bps, b.Connections)
+	m.printf("pps=%d; bps=%d; connections=%d;%s\n", pps, bps, b.Connections, text)
 }
 
 // summary is the last line in JSON.
@@ -100,18 +125,30 @@ type summary struct {
 	Drops           uint64  `json:"drops"`
 	Least           uint64  `json:"bytes_least"` // of a connection
 	Most            uint64  `json:"bytes_most"`
+	CPU             float64 `json:"cpu_seconds"` // of the process so far
+	RSS             int64   `json:"rss_bytes"`   // at most, without hugepages
+	*back
 }
 
 // Summary prints the totals in r of a transfer that took d. verb is "sent" or "received", connections how many there
 // have been.
 func (m *Meter) Summary(verb string, r Reading, d time.Duration, connections int) {
 	bps := rate(8*r.Bytes, d)
+	var other *back
+	text := ""
+	if m.Both {
+		other = &back{rate(8*r.Back, d), r.Back, r.BackSegments}
+		text = fmt.Sprintf(" back_bytes=%d; back_bps=%d;", other.Bytes, other.BPS)
+	}
 	if m.JSON {
-		m.line(summary{"summary", d.Seconds(), bps, r.Bytes, r.Segments, connections, r.Retransmissions, r.Drops, r.Least, r.Most})
+		var u syscall.Rusage
+		_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // cannot fail
+		cpu := time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
+		m.line(summary{"summary", d.Seconds(), bps, r.Bytes, r.Segments, connections, r.Retransmissions, r.Drops, r.Least, r.Most, cpu, u.Maxrss << 10, other})
 		return
 	}
-	m.printf("%s: bytes=%d; seconds=%.3f; bps=%d; connections=%d; retransmissions=%d; drops=%d;\n",
-		verb, r.Bytes, d.Seconds(), bps, connections, r.Retransmissions, r.Drops)
+	m.printf("%s: bytes=%d; seconds=%.3f; bps=%d; connections=%d; retransmissions=%d; drops=%d;%s\n",
+		verb, r.Bytes, d.Seconds(), bps, connections, r.Retransmissions, r.Drops, text)
 }
 
 // stream is the line about one finished stream in JSON.

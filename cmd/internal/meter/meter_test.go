@@ -2,6 +2,7 @@ package meter
 
 import (
 	"errors"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -40,10 +41,27 @@ func TestJSON(t *testing.T) {
 	m.Closed(Port{9, 8, 0, 1, 2, 3})
 	require.Equal(t, `{"type":"interval","time":"2024-02-03T04:05:06Z","seconds":2,"pps":1250,"bps":10000000,"connections":5,"bytes":2501000,"retransmissions":3,"drops":4}
 {"type":"stream","peer":"10.0.0.2:5","bytes":7,"sha256":"ab"}
-{"type":"summary","seconds":4,"bps":5002000,"bytes":2501000,"segments":2510,"connections":6,"retransmissions":3,"drops":4,"bytes_least":5,"bytes_most":9}
+{"type":"summary","seconds":4,"bps":5002000,"bytes":2501000,"segments":2510,"connections":6,"retransmissions":3,"drops":4,"bytes_least":5,"bytes_most":9,"cpu_seconds":C,"rss_bytes":R}
 {"type":"port","buffers_before":9,"buffers_after":8,"buffers_left":0,"lost":0,"duplicated":0,"reordered":0}
 {"type":"port","buffers_before":9,"buffers_after":8,"buffers_left":0,"lost":1,"duplicated":2,"reordered":3}
-`, b.String())
+`, own.ReplaceAllString(b.String(), `"cpu_seconds":C,"rss_bytes":R`))
+}
+
+// own is what the process itself has taken.
+var own = regexp.MustCompile(`"cpu_seconds":[0-9.e-]+,"rss_bytes":[1-9][0-9]*`)
+
+func TestBothWays(t *testing.T) {
+	a, z := before, after
+	a.Back, z.Back, a.BackSegments, z.BackSegments = 100, 1100, 1, 11
+	var text, js strings.Builder
+	for _, m := range []*Meter{{W: &text, Both: true}, {W: &js, JSON: true, Both: true}} {
+		m.Interval(a, z, moment, 2*time.Second)
+		m.Summary("sent", z, 4*time.Second, 6)
+	}
+	require.Contains(t, text.String(), "connections=5; back_pps=5; back_bps=4000;\n")
+	require.Contains(t, text.String(), "drops=4; back_bytes=1100; back_bps=2200;\n")
+	require.Contains(t, js.String(), `"drops":4,"back_pps":5,"back_bps":4000,"back_bytes":1100}`)
+	require.Contains(t, js.String(), `"back_bps":2200,"back_bytes":1100,"back_segments":11}`)
 }
 
 type broken struct{ writes int }
