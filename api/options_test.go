@@ -89,14 +89,14 @@ func TestBacklogGrows(t *testing.T) {
 		}
 		return up
 	}
-	if n := connect(4); n != 2 {
+	if n := connect(4); n != 3 { // one more than asked for, as on Linux
 		t.Errorf("%d connections came up with a backlog of 2", n)
 	}
 	ok(t, b.Listen(l, 50))
-	if n := connect(30); n != 32 { // the two that were refused come again later
-		t.Errorf("%d connections came up with a backlog of 50, want 32", n)
+	if n := connect(30); n != 33 { // the one that was refused comes again later
+		t.Errorf("%d connections came up with a backlog of 50, want 33", n)
 	}
-	for range 32 {
+	for range 33 {
 		_, _, err := b.Accept(l)
 		ok(t, err)
 	}

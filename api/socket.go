@@ -167,8 +167,9 @@ func (h *Host) bind(s *sock, ip uint32, port uint16) error {
 	return nil
 }
 
-// Listen makes a TCP socket listen, with at most backlog connections that are not yet accepted. A second call changes
-// the backlog. A socket that is not bound gets a free port.
+// Listen makes a TCP socket listen, with at most backlog connections (and, as on Linux, one more) that are not yet accepted;
+// less than 0, or more than 4096, stands for 4096. A second call changes the backlog. A socket that is not bound gets a free
+// port.
 //
 // Errors: EOPNOTSUPP (UDP), EINVAL (connected), EADDRINUSE (another socket listens there).
 func (h *Host) Listen(fd, backlog int) error {
@@ -183,7 +184,7 @@ func (h *Host) Listen(fd, backlog int) error {
 	case kindConn:
 		return unix.EINVAL
 	case kindListen:
-		h.st.SetBacklog(s.lis.Load(), backlog)
+		h.st.SetBacklog(s.lis.Load(), backlogOf(backlog))
 		return nil
 	case kindTCP, kindEpoll:
 	}
@@ -192,7 +193,7 @@ func (h *Host) Listen(fd, backlog int) error {
 			return err
 		}
 	}
-	l, e := h.st.Listen(s.laddr, s.lport, backlog, s.opts, uint32(s.fd))
+	l, e := h.st.Listen(s.laddr, s.lport, backlogOf(backlog), s.opts, uint32(s.fd))
 	if e != 0 {
 		return e
 	}
@@ -202,6 +203,16 @@ func (h *Host) Listen(fd, backlog int) error {
 	h.rewatch(s)
 	h.changed(s)
 	return nil
+}
+
+// mostBacklog is Linux's net.core.somaxconn.
+const mostBacklog = 4096
+
+func backlogOf(n int) int {
+	if n < 0 || n > mostBacklog {
+		n = mostBacklog
+	}
+	return n + 1
 }
 
 // Accept takes the next connection of a listener, with its peer's address, and waits for one. The new socket takes over
