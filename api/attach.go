@@ -35,7 +35,7 @@ func OpenLink(cfg Config, l Link) (*Host, error) {
 	if l.Port == nil {
 		return nil, &ConfigError{"Link.Port", "want a port, as dpdk.AttachPort gives it"}
 	}
-	p := &linkedPort{port: l.Port}
+	p := &linkedPort{port: l.Port, rxq: l.RxQueue}
 	h, err := openLink(cfg, l, p)
 	if err != nil {
 		_ = p.release()
@@ -86,6 +86,7 @@ func openLink(cfg Config, l Link, p *linkedPort) (*Host, error) {
 // linkedPort is a program's port as a host's device: of it there are the two lanes, and pools.
 type linkedPort struct {
 	port        *dpdk.Port
+	rxq         int
 	worker, app *dpdk.Lane
 	after       func() error // ends what the port stands on
 
@@ -133,6 +134,8 @@ func (p *linkedPort) stats() (drops uint64, inUse int) {
 	}
 	return drops, inUse
 }
+
+func (p *linkedPort) sleeper() (*dpdk.Sleeper, error) { return p.port.NewSleeper(p.rxq) }
 
 func (p *linkedPort) linkUp() bool {
 	p.mu.Lock()

@@ -38,6 +38,8 @@ type epoll struct {
 	closed      atomic.Bool
 	sleepers    int // waits that sleep
 	wake        chan struct{}
+	news        atomic.Int64 // when a wait has last found something; for IdleSleep
+	kick        func()       // wakes who sleeps in the stack, where there is no worker; else nil
 }
 
 type epollItem struct {
@@ -81,6 +83,10 @@ func (ep *epoll) take() *epollItem {
 }
 
 func (ep *epoll) signal() {
+	if ep.kick != nil {
+		ep.kick()
+		return
+	}
 	select {
 	case ep.wake <- struct{}{}:
 	default:
@@ -111,6 +117,9 @@ func (h *Host) EpollCreate() (int, error) {
 		return -1, unix.ENETDOWN
 	}
 	s := &sock{ep: &epoll{items: map[int]*epollItem{}, wake: make(chan struct{}, 1)}}
+	if h.cfg.Inline && h.cfg.IdleSleep > 0 {
+		s.ep.kick = h.st.Kick
+	}
 	s.kind.Store(uint32(kindEpoll))
 	h.fds.add(s)
 	return s.fd, nil
@@ -265,6 +274,7 @@ func (h *Host) EpollWait(epfd int, evs []EpollEvent, msec int) (int, error) {
 	h.poll()
 	h.takeAll()
 	if n := h.collect(ep, evs); n > 0 {
+		ep.found(h)
 		return n, nil
 	}
 	h.st.Flush() // before a longer wait: buffers go back, and what waits for the port goes out
@@ -280,6 +290,7 @@ func (h *Host) EpollWait(epfd int, evs []EpollEvent, msec int) (int, error) {
 		h.poll()
 		h.takeNews()
 		if n := h.collect(ep, evs); n > 0 {
+			ep.found(h)
 			return n, nil
 		}
 		switch {
@@ -290,8 +301,10 @@ func (h *Host) EpollWait(epfd int, evs []EpollEvent, msec int) (int, error) {
 			if end != 0 && t >= end {
 				return 0, nil
 			}
-			if h.cfg.IdleSleep > 0 && t-begin >= int64(h.cfg.IdleSleep) {
-				h.doze(ep, t, begin, end)
+			if h.cfg.IdleSleep > 0 {
+				if idle := t - ep.news.Load(); idle >= int64(h.cfg.IdleSleep) {
+					h.doze(ep, t, idle, end)
+				}
 			}
 		}
 		if h.cfg.Yield {
@@ -299,6 +312,13 @@ func (h *Host) EpollWait(epfd int, evs []EpollEvent, msec int) (int, error) {
 		} else if i&1023 == 1023 {
 			runtime.Gosched()
 		}
+	}
+}
+
+// found notes that a wait was not in vain.
+func (ep *epoll) found(h *Host) {
+	if h.cfg.IdleSleep > 0 {
+		ep.news.Store(now())
 	}
 }
 
@@ -311,16 +331,26 @@ func yield(i int) {
 	}
 }
 
-// doze sleeps until an item is listed, or until end. Without a worker nothing wakes it: then it is a nap, which grows
-// with the time that nothing has happened.
-func (h *Host) doze(ep *epoll, t, begin, end int64) {
+// doze sleeps until an item is listed, or until end. Without a worker it is the sleep of the stack itself.
+func (h *Host) doze(ep *epoll, t, idle, end int64) {
 	limit := time.Duration(1<<63 - 1)
 	if end != 0 {
 		limit = time.Duration(end - t)
 	}
 	if h.cfg.Inline {
-		nap := min(time.Duration(t-begin-int64(h.cfg.IdleSleep))/16+20*time.Microsecond, time.Millisecond)
-		time.Sleep(min(nap, limit))
+		ep.mu.Lock()
+		ep.sleepers++
+		ep.mu.Unlock()
+		slept := h.st.Rest(idle, limit, func() bool {
+			h.takeAll()
+			return ep.listed.Load() > 0 || ep.closed.Load()
+		})
+		ep.mu.Lock()
+		ep.sleepers--
+		ep.mu.Unlock()
+		if !slept {
+			time.Sleep(min(limit, 100*time.Microsecond))
+		}
 		return
 	}
 	// The order: parked before the last look at the news, and the last look at the list under the lock that lists items.

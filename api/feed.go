@@ -17,7 +17,8 @@ type Feed struct {
 	in, out      sync.Mutex
 	ours, theirs *dpdk.Port // the ends of a pair of rings
 	pool         *dpdk.Mempool
-	gone         bool // under both locks
+	kick         func() // wakes the stack's thread, if it sleeps
+	gone         bool   // under both locks
 }
 
 // feedSize is how many frames wait at most, each way.
@@ -36,6 +37,7 @@ func OpenFeed(cfg Config) (*Host, *Feed, error) {
 		_ = p.release()
 		return nil, nil, err
 	}
+	f.kick = h.st.Kick
 	return h, f, nil
 }
 
@@ -70,7 +72,9 @@ func (f *Feed) Input(frames []dpdk.Handle) int {
 	if f.gone {
 		return 0
 	}
-	return f.theirs.TxBurst(0, frames)
+	n := f.theirs.TxBurst(0, frames)
+	f.kick()
+	return n
 }
 
 // Output takes frames that the stack sends, at most len(frames), and returns how many there were.

@@ -126,11 +126,13 @@ func (x *caller) call(what, who, with byte) {
 		x.keep(side, i, fd, err)
 	case 4:
 		at := []netip.Addr{x.own(side), netip.IPv4Unspecified(), x.own(side), x.other, netip.IPv6LinkLocalAllNodes()}[arg>>4%5]
-		port := uint16(0)
+		port, name := uint16(0), x.afterUse("bind", side, i)
 		if arg&8 != 0 {
-			port = x.portOf(side, j)
+			if port = x.portOf(side, j); x.used[side][j] && !x.used[side][i] {
+				name = "bind to a used one's port"
+			}
 		}
-		x.say(x.afterUse("bind", side, i), c.Bind(fd, netip.AddrPortFrom(at, port)))
+		x.say(name, c.Bind(fd, netip.AddrPortFrom(at, port)))
 	case 5:
 		x.used[side][i] = true
 		x.say("listen", c.Listen(fd, arg%8-1))
@@ -228,10 +230,13 @@ var knownCalls = func() map[string][]difference {
 	const (
 		dead = "a socket whose connection is over, or was refused, cannot be bound again, nor can one that has listened"
 		port = "when a connection could not be opened and the caller has been told, the port goes"
+		kept = "but if bind has given it, as any free one, it stays until the socket is closed"
 	)
 	return map[string][]difference{
 		"bind after use":        {{"ok", "EINVAL", dead}, {"EADDRINUSE", "EINVAL", dead}},
 		"getsockname after use": {{"any:port ok", "any:0 ok", port}},
+
+		"bind to a used one's port": {{"ok", "EADDRINUSE", kept}},
 	}
 }()
 

@@ -56,8 +56,10 @@ type Config struct {
 	// AckDelay is how long the ACK of a small piece of text waits for an answer that carries it (RFC 1122 4.2.3.2).
 	// 0: 4 ms on tap, af_packet and af_xdp, whose frames are system calls, and none elsewhere; negative: none.
 	AckDelay time.Duration
-	// IdleSleep is for machines that must not spin: EpollWait that has polled in vain for so long sleeps until there is
-	// news, and a worker that has had nothing to do for so long looks at its port every 100 µs only. 0: they never sleep.
+	// IdleSleep is for machines that must not spin: a thread that has polled in vain for so long (the worker, EpollWait, a
+	// blocking call) sleeps until there is something to do. Ports that tell of frames wake it (net_tap; NICs bound to
+	// vfio-pci); others are looked at in between, every 50 µs at first and every 2 ms when they were idle for long.
+	// 0: they never sleep.
 	IdleSleep time.Duration
 	// KeepEAL leaves DPDK running when the host stops, for a later Open in the same process: DPDK can be started once only.
 	KeepEAL bool
@@ -69,6 +71,7 @@ type Host struct {
 	st      *stack.Stack
 	dev     device
 	launch  func(work func()) error // starts the worker's thread
+	sleeper *dpdk.Sleeper           // nil: nobody sleeps
 	fds     fdTable
 	bufs    bufTable
 	stopped atomic.Bool
@@ -89,6 +92,7 @@ type device interface {
 	stats() (drops uint64, inUse int) // frames that the port dropped; buffers that are not free
 	linkUp() bool
 	release() error // gives all of it back, once the stack has stopped
+	sleeper() (*dpdk.Sleeper, error)
 }
 
 // Stats are a host's counters: the stack's, and sums over them.
@@ -164,6 +168,7 @@ func (h *Host) stop() error {
 	h.stopNews()
 	h.bufs.giveUp(func(b dpdk.Handle, received bool) { h.st.FreeBufs([]dpdk.Frame{{Handle: b}}, received) })
 	h.st.Kill()
+	h.noSleeper()
 	return h.dev.release()
 }
 

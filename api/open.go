@@ -90,25 +90,40 @@ func open(cfg Config, p *dpdkPort) (*Host, error) {
 // the device are the caller's.
 func newHost(cfg Config, st *stack.Stack, dev device, launch func(work func()) error) (*Host, error) {
 	h := &Host{cfg: cfg, st: st, dev: dev, launch: launch}
+	if cfg.IdleSleep > 0 {
+		var err error
+		if h.sleeper, err = dev.sleeper(); err != nil {
+			return nil, &EnvError{"sleep", err}
+		}
+		st.SetRest(cfg.IdleSleep, h.sleeper)
+	}
 	if cfg.Inline {
 		return h, nil
 	}
 	if launch == nil {
 		h.launch = h.newThread
 	}
-	if err := h.startNews(); err != nil {
-		return nil, err
+	err := h.startNews()
+	if err == nil {
+		if err = h.startWorker(); err != nil {
+			h.stopNews()
+		}
 	}
-	if err := h.startWorker(); err != nil {
-		h.stopNews()
+	if err != nil {
+		h.noSleeper()
 		return nil, err
 	}
 	return h, nil
 }
 
+func (h *Host) noSleeper() {
+	if h.sleeper != nil {
+		h.sleeper.Close()
+	}
+}
+
 // startWorker starts the worker, and returns when it works.
 func (h *Host) startWorker() error {
-	h.st.SetNap(h.cfg.IdleSleep)
 	// The worker's thread never comes back to Go's scheduler: without one more, the rest of the program would have to
 	// interrupt it for each goroutine.
 	addProcs(1)

@@ -80,6 +80,7 @@ func (p *dpdkPort) open(c *Config, id uint16) error {
 	if c.Inline {
 		conf.TxQueues = 1
 	}
+	conf.Interrupts = c.IdleSleep > 0
 	if c.MAC != nil && !isTap(id) {
 		conf.MAC = (*[6]byte)(c.MAC)
 	}
@@ -181,6 +182,8 @@ func (p *dpdkPort) injected() (c dpdk.FaultCounts) {
 	}
 	return c
 }
+
+func (p *dpdkPort) sleeper() (*dpdk.Sleeper, error) { return p.port.NewSleeper(0) }
 
 func (p *dpdkPort) linkUp() bool {
 	p.mu.Lock()

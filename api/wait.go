@@ -202,17 +202,41 @@ func (a *await) lead(h *Host, s *sock, d side) bool {
 	if !h.leading.CompareAndSwap(0, 1) {
 		return false
 	}
+	idle := int64(0) // since when there was nothing to do; 0: there was
 	for empty := 0; !h.ready(s, d, a.closing) && a.over(h, s, d) == nil; {
 		if h.st.Poll() {
-			empty = 0
+			empty, idle = 0, 0
 		} else if empty++; empty%restEvery == 0 {
 			h.rest()
+			if h.cfg.IdleSleep > 0 {
+				idle = a.doze(h, s, d, idle)
+			}
 		}
 		h.takeNews()
 	}
 	h.leading.Store(0)
 	return true
 }
+
+// doze sleeps in the stack, when nothing was to be done for long enough; idle is since when. Who closes the socket or
+// changes its deadline does not wake it, and so it does not sleep for long.
+func (a *await) doze(h *Host, s *sock, d side, idle int64) int64 {
+	t := now()
+	switch {
+	case idle == 0:
+		return t
+	case t-idle >= int64(h.cfg.IdleSleep):
+		limit := dozeMost
+		if left := a.left(s, d); left != 0 {
+			limit = min(limit, left)
+		}
+		h.st.Rest(t-idle, limit, func() bool { return h.st.HasNews() || h.ready(s, d, a.closing) })
+	}
+	return idle
+}
+
+// dozeMost is how long a leader sleeps before it looks at its socket again.
+const dozeMost = 10 * time.Millisecond
 
 // restEvery is after how many turns without work a leader lets other goroutines run: each time costs a turn or two.
 const restEvery = 8

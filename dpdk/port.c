@@ -111,7 +111,12 @@ int ndpip_port_configure(uint16_t port, struct ndpip_port_conf *c, const char **
 	 * transmit side may see buffers of several pools.
 	 */
 	*step = "rte_eth_dev_configure";
+	conf.intr_conf.rxq = c->interrupts;
 	ret = rte_eth_dev_configure(port, c->rxq, c->txq, &conf);
+	if (ret != 0 && c->interrupts) {
+		conf.intr_conf.rxq = 0;
+		ret = rte_eth_dev_configure(port, c->rxq, c->txq, &conf);
+	}
 	if (ret != 0)
 		return ret;
 	*step = "rte_eth_dev_adjust_nb_rx_tx_desc";

@@ -45,6 +45,7 @@ type PortConf struct {
 	Offload            bool // switch on the checksum offloads that the port has
 	MAC                *[6]byte
 	Promiscuous        bool
+	Interrupts         bool // have the receive queues tell of frames, where the driver can (see NewSleeper)
 	Keep               bool // the device is the program's: Close leaves it there, stopped, for another Start or ConfigurePort
 }
 
@@ -161,7 +162,8 @@ func ConfigurePort(id uint16, conf PortConf) (*Port, error) {
 		rxq: C.uint16_t(rxq), txq: C.uint16_t(txq),
 		rx_desc: descriptors(conf.RxDesc, conf.RxPool.Size()/rxq), tx_desc: descriptors(conf.TxDesc, 1<<20),
 		mtu: C.uint16_t(conf.MTU), offload: cbool(conf.Offload), promiscuous: cbool(conf.Promiscuous),
-		pool: conf.RxPool.mp,
+		interrupts: cbool(conf.Interrupts),
+		pool:       conf.RxPool.mp,
 	}
 	var step *C.char
 	C.ndpip_gate_reset(C.uint16_t(id), 1)

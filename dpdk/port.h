@@ -23,7 +23,7 @@ struct ndpip_port_info {
 struct ndpip_port_conf {
 	uint16_t rxq, txq, rx_desc, tx_desc; /* in: wanted; out: what it became */
 	uint16_t mtu;                        /* 0: the driver's */
-	uint8_t offload, promiscuous;
+	uint8_t offload, promiscuous, interrupts;
 	struct rte_mempool *pool;
 };
 

@@ -66,6 +66,7 @@ func (s *Stack) drainApp() bool {
 	}
 	if a.lane.NTx > 0 {
 		a.backlog.Store(1)
+		s.Kick()
 		return false
 	}
 	if a.backlog.Load() != 0 {
@@ -168,6 +169,7 @@ func (s *Stack) attention(c *tcp.Conn) {
 		}
 		runtime.Gosched()
 	}
+	s.Kick()
 }
 
 // errno of a connection that ended.

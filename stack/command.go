@@ -89,6 +89,7 @@ func (s *Stack) send(c command) {
 			s.here(func() { s.commands() })
 		}
 	}
+	s.Kick()
 	s.ctl.push.Unlock()
 }
 
@@ -99,6 +100,7 @@ func (s *Stack) here(f func()) {
 	f()
 	s.settle()
 	s.ctl.turn.Unlock()
+	s.Kick()
 }
 
 // readClock brings the stack's time up to date without receiving anything. The last turn may be long past, and a timer
@@ -118,6 +120,9 @@ func (s *Stack) Poll() bool {
 	}
 	busy := s.Turn()
 	s.ctl.turn.Unlock()
+	if busy {
+		s.Kick() // who sleeps has to look when the next timer is due, now
+	}
 	return busy
 }
 

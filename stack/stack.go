@@ -61,6 +61,7 @@ type Stack struct {
 
 	count Counters // the worker's counters
 	turns turnState
+	rest  rest
 	ctl   control
 
 	rx, tx ring.Slab // memory of receive and transmit rings
@@ -132,7 +133,6 @@ type turnState struct {
 	running atomic.Bool // a worker runs Turn: commands go through the ring
 	stop    atomic.Bool
 	done    chan struct{}
-	nap     time.Duration   // after how long the worker naps; 0: never
 	observe func(busy bool) // see Observe
 }
 
@@ -148,11 +148,11 @@ func (s *Stack) Run(yield bool) {
 		} else if yield {
 			op = dpdk.OpYield
 		}
-		if !busy && s.turns.nap > 0 {
+		if !busy && s.rest.after > 0 {
 			if idle == 0 {
 				idle = s.now
-			} else if s.now-idle >= int64(s.turns.nap) {
-				time.Sleep(napTime)
+			} else if s.now-idle >= s.rest.after && s.sleep(s.now-idle) {
+				idle = 0
 			}
 		}
 		if s.turns.observe != nil {
@@ -162,12 +162,6 @@ func (s *Stack) Run(yield bool) {
 	s.turns.running.Store(false)
 	close(s.turns.done)
 }
-
-// napTime is how long the worker sleeps at a time: frames, timers and commands wait as long at most.
-const napTime = 100 * time.Microsecond
-
-// SetNap lets the worker sleep in naps once there was nothing to do for a time; 0: it never sleeps. Before Start.
-func (s *Stack) SetNap(idle time.Duration) { s.turns.nap = idle }
 
 // Start announces that Run is about to be called on another thread.
 func (s *Stack) Start() {
@@ -181,6 +175,7 @@ func (s *Stack) Stop() {
 		return
 	}
 	s.turns.stop.Store(true)
+	s.Kick()
 	<-s.turns.done
 	s.turns.stop.Store(false)
 }

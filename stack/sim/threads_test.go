@@ -38,6 +38,13 @@ type twoStacks struct {
 // newTwoStacks starts them on a link whose two directions are path, with pools of the given number of buffers.
 func newTwoStacks(path link.Path, buffers int, tune func(c *stack.Config, p *link.Port)) *twoStacks {
 	t := &twoStacks{}
+	t.start(path, buffers, tune, nil, nil)
+	return t
+}
+
+// start starts the stacks; lane (if not nil) may put another lane in a stack's lane's place, and ready sees each stack before its worker starts.
+func (t *twoStacks) start(path link.Path, buffers int, tune func(c *stack.Config, p *link.Port), lane func(i int, l *dpdk.Lane) *dpdk.Lane,
+	ready func(i int, s *stack.Stack)) {
 	port := link.Port{Buffers: buffers, TxBuffers: buffers}
 	params := tcp.DefaultParams()
 	params.MinRTO, params.InitRTO, params.TimeWait, params.FinWait2 = 2e6, 50e6, 20e6, 200e6
@@ -53,15 +60,21 @@ func newTwoStacks(path link.Path, buffers int, tune func(c *stack.Config, p *lin
 		c.MAC = mac(addrs[i])
 		c.Addr = netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(addrs[i])}), 24)
 		t.lanes[i] = [2]*dpdk.Lane{end.NewLane(true), end.NewLane(false)}
-		s := stack.New(c, *t.lanes[i][0], *t.lanes[i][1])
+		worker, app := t.lanes[i][0], t.lanes[i][1]
+		if lane != nil {
+			worker, app = lane(i, worker), lane(i, app)
+		}
+		s := stack.New(c, *worker, *app)
 		t.s[i] = s
+		if ready != nil {
+			ready(i, s)
+		}
 		s.Start()
 		go func() {
 			runtime.LockOSThread()
 			s.Run(true)
 		}()
 	}
-	return t
 }
 
 // stop waits until the stacks have let go of all connections, ends the workers, and checks that nothing is missing.

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -48,6 +49,7 @@ type Net struct {
 	mbufs, rcvBuf, sndBuf int
 	checksum              string
 	noHuge, inline, yield bool
+	rest                  time.Duration
 	cpu, workerCPU        int // -1: not pinned
 
 	// Attentive says that the program is in a call of the stack's nearly all the time. Then a machine that has no CPU for
@@ -78,6 +80,7 @@ func (n *Net) Register(f *Flags) {
 	f.BoolVar(&n.noHuge, "no-huge", false, "run without hugepages")
 	f.BoolVar(&n.inline, "inline", false, "no worker thread")
 	f.BoolVar(&n.yield, "yield", false, "give the CPU away on an empty poll")
+	f.Var(Seconds{P: &n.rest}, "rest", "sleep when there was nothing to do for so many seconds, such as 0.001")
 	f.Var(Number{&n.cpu, 0, 4095, ""}, "cpu", "the CPU of the application's thread, from 0")
 	f.Var(Number{&n.workerCPU, 0, 4095, ""}, "worker-cpu", "the CPU of the worker, from 0")
 }
@@ -125,7 +128,7 @@ func (n *Net) Config(eal []string, side Side) (api.Config, error) {
 		MAC: n.mac, Addr: addr, Gateway: n.gateway, Neighbours: n.neighbours,
 		Burst: n.Burst, Mbufs: n.mbufs, MTU: n.mtu, MSS: n.MSS, WinScale: n.winScale,
 		RcvBuf: n.rcvBuf, SndBuf: n.sndBuf,
-		Inline: n.inlines(wire), WorkerCPU: n.workerCPU, Yield: n.yields(wire),
+		Inline: n.inlines(wire), WorkerCPU: n.workerCPU, Yield: n.yields(wire), IdleSleep: n.rest,
 	}
 	switch n.checksum {
 	case "software":
