@@ -123,13 +123,12 @@ func (s *Stack) unreachable(b []byte, h *wire.IPv4, code uint8) {
 	s.queue(f)
 }
 
-// icmpBudget allows 1000 ICMP errors a second.
+// icmpBudget allows so many ICMP errors a second as the Config says.
 func (s *Stack) icmpBudget() bool {
-	const perSecond = 1000
 	if s.now-s.icmpAt >= 1e9 {
 		s.icmpAt, s.icmpSent = s.now, 0
 	}
-	if s.icmpSent >= perSecond {
+	if s.icmpSent >= s.cfg.ICMPErrors {
 		return false
 	}
 	s.icmpSent++
