@@ -17,24 +17,31 @@ import (
 func TestWrongOptions(t *testing.T) {
 	empty := t.TempDir()
 	for line, want := range map[string]string{
-		"":                               "give a verb",
-		"exp3":                           "no verb",
-		"exp1":                           "--local",
-		"exp1 --local --mss 64":          "unknown flag: --mss",
-		"exp1 --local --runs 0":          "from 1 to 1000",
-		"exp1 --local --time none":       "want seconds",
-		"exp2 --local --stacks mtcp":     "ndpip, linux",
-		"sweep --local --mss 64,x":       "from 48 to 9176",
-		"sweep --local --mss 64,64":      "different",
-		"sweep --netns --protocol udp":   "linux",
-		"exp1 --local more":              "belongs to no option",
-		"exp1 --resume --out " + empty:   "holds no results.jsonl",
-		"exp1 --resume --runs 5":         "leave --runs out",
-		"report":                         "one folder",
-		"report " + empty:                "holds no results.jsonl",
-		"exp1 --local --out testdata":    "holds results already",
-		"exp2 --resume --out testdata":   "results of exp1, not of exp2",
-		"sweep --local --connections -1": "from 1 to 32768",
+		"":                                     "give a verb",
+		"exp3":                                 "no verb",
+		"exp1":                                 "--local",
+		"exp1 --local --mss 64":                "unknown flag: --mss",
+		"exp1 --local --runs 0":                "from 1 to 1000",
+		"exp1 --local --time none":             "want seconds",
+		"exp2 --local --stacks tcp":            "ndpip, linux, f-stack, mtcp",
+		"exp2 --local --stacks mtcp":           "give the path of its program with --mtcp",
+		"exp2 --local --f-stack /x":            "--f-stack needs --hosts",
+		"exp1 --local --netns":                 "one of --local",
+		"exp1 --local --ssh x":                 "--ssh needs --hosts",
+		"exp1 --hosts none.toml":               "none.toml: no such file",
+		"exp1 --hosts a,b,c":                   "two destinations",
+		"exp1 --hosts a,":                      "two destinations",
+		"sweep --local --protocol udp --bidir": "--bidir needs --protocol tcp",
+		"sweep --local --mss 64,x":             "from 48 to 9176",
+		"sweep --local --mss 64,64":            "different",
+		"exp1 --local more":                    "belongs to no option",
+		"exp1 --resume --out " + empty:         "holds no results.jsonl",
+		"exp1 --resume --runs 5":               "leave --runs out",
+		"report":                               "one folder",
+		"report " + empty:                      "holds no results.jsonl",
+		"exp1 --local --out testdata":          "holds results already",
+		"exp2 --resume --out testdata":         "results of exp1, not of exp2",
+		"sweep --local --connections -1":       "from 1 to 32768",
 	} {
 		var out, fault bytes.Buffer
 		require.Equal(t, statusUsage, run(strings.Fields(line), &out, &fault), "%s: %s", line, fault.String())
@@ -198,3 +205,13 @@ func TestResume(t *testing.T) {
 type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
+
+// The help names every option, and its lines fit a terminal.
+func TestHelp(t *testing.T) {
+	for _, name := range append([]string{"dry-run", "resume", "out", "paper", "plots"}, planFlags...) {
+		require.Contains(t, help, "--"+name)
+	}
+	for line := range strings.Lines(help) {
+		require.LessOrEqual(t, len(strings.TrimSuffix(line, "\n")), 120, line)
+	}
+}

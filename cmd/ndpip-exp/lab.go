@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"ndpip/cmd/internal/hosts"
 )
 
 // lab does the runs of a plan.
@@ -37,18 +39,20 @@ func (l *lab) perform(ctx context.Context) (err error) {
 	defer os.RemoveAll(l.tmp)
 	removeStale()
 	p := &l.st.about.Plan
-	if slices.Contains(p.Stacks, "linux") {
+	if slices.Contains(p.Stacks, "linux") && p.Hosts == nil {
 		for _, tool := range []string{"ip", "ethtool"} {
 			if _, err := exec.LookPath(tool); err != nil {
 				return fmt.Errorf("the stack linux needs the program %s: install iproute2 and ethtool", tool)
 			}
 		}
 	}
-	if err := l.make(ctx, p.Stacks); err != nil {
-		if ctx.Err() != nil {
-			return nil
+	if p.Hosts == nil {
+		if err := l.make(ctx, p.Stacks); err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
 		}
-		return err
 	}
 	total := p.Runs * len(p.cells())
 	each := time.Duration((p.Seconds + p.Warmup + 1.5) * float64(time.Second))
@@ -64,6 +68,9 @@ func (l *lab) perform(ctx context.Context) (err error) {
 		}
 		each = time.Since(begun) / time.Duration(i+1)
 		fate := fmt.Sprintf("%.3g Gb/s", r.BPS/1e9)
+		if p.Bidir {
+			fate += fmt.Sprintf(" and %.3g back", r.BackBPS/1e9)
+		}
 		if r.Error != "" {
 			fate = "failed: " + r.Error
 		}
@@ -114,8 +121,38 @@ func (l *lab) run(ctx context.Context, j job) result {
 	return r
 }
 
+// program is where build puts a stack's program.
 func (l *lab) program(name string) string {
 	return filepath.Join(l.tmp, filepath.Base(stacks[name].source()))
+}
+
+// receiver and sender are the commands of the two programs.
+func (w *wire) receiver(c cell) []string {
+	return append([]string{w.rx.program}, stacks[c.Rx].receiver(w.rx, c)...)
+}
+
+func (w *wire) sender(c cell) []string {
+	return append([]string{w.tx.program}, stacks[c.Tx].sender(w.tx, c)...)
+}
+
+// dryRun prints what would be done.
+func (l *lab) dryRun(out io.Writer) {
+	p := &l.st.about.Plan
+	if p.Hosts != nil {
+		for _, h := range []*hosts.Host{&p.Hosts.Sender, &p.Hosts.Receiver} {
+			fmt.Fprintf(out, "look at %s: programs", h.SSH)
+			if h.Driver != "" {
+				fmt.Fprintf(out, "; whether %s is bound to %s", h.PCI, h.Driver)
+			}
+			fmt.Fprintln(out)
+		}
+	}
+	for _, c := range p.cells() {
+		w := l.newWire(c)
+		fmt.Fprintf(out, "%s (%s), %s of %g s\n", c, w.name, count(p.Runs, "run"), p.Seconds)
+		fmt.Fprintf(out, "  receiver, %s: %s\n", w.rx.place, quoteAll(w.receiver(c)))
+		fmt.Fprintf(out, "  sender, %s: %s\n", w.tx.place, quoteAll(w.sender(c)))
+	}
 }
 
 // measure starts the receiver and then the sender, lets them run, and reads the receiver's lines.
@@ -124,18 +161,18 @@ func (l *lab) measure(ctx context.Context, c cell, r *result) error {
 	// Nothing may take longer than this; many connections take a while to open.
 	ctx, cancel := context.WithTimeout(ctx, time.Duration((p.Seconds+p.Warmup+60)*float64(time.Second)))
 	defer cancel()
-	w, err := l.newWire(ctx, c)
+	w := l.newWire(c)
 	defer w.remove()
-	if err != nil {
+	if err := w.up(ctx, c); err != nil {
 		return err
 	}
 	r.Wire = w.name
-	recv, err := start(ctx, w.rxNS, append([]string{l.program(c.Rx)}, stacks[c.Rx].receiver(w.rx, c)...)...)
+	recv, err := start(ctx, w.rx.place, w.receiver(c))
 	if err != nil {
 		return fmt.Errorf("receiver: %w", err)
 	}
 	defer recv.stop()
-	if err := recv.listens(ctx); err != nil {
+	if err := recv.listens(ctx, stacks[c.Rx].source() != ""); err != nil {
 		return err
 	}
 	if c.Rx == "ndpip" {
@@ -143,7 +180,7 @@ func (l *lab) measure(ctx context.Context, c cell, r *result) error {
 			return err
 		}
 	}
-	send, err := start(ctx, w.txNS, append([]string{l.program(c.Tx)}, stacks[c.Tx].sender(w.tx, c)...)...)
+	send, err := start(ctx, w.tx.place, w.sender(c))
 	if err != nil {
 		return fmt.Errorf("sender: %w", err)
 	}
@@ -157,6 +194,8 @@ func (l *lab) measure(ctx context.Context, c cell, r *result) error {
 	if err != nil {
 		return err
 	}
+	back := send.intervals() // the other direction is what the sender receives, in its last lines
+	back = back[max(0, len(back)-len(measured)):]
 	// The sender first, so that the receiver sees the end of each stream.
 	send.stop()
 	recv.stop()
@@ -170,12 +209,22 @@ func (l *lab) measure(ctx context.Context, c cell, r *result) error {
 	}
 	r.BPS /= r.Seconds
 	r.PPS /= r.Seconds
+	if p.Bidir {
+		var seconds float64
+		for _, m := range back {
+			seconds += m.Seconds
+			r.BackBPS += m.BackBPS * m.Seconds
+		}
+		r.BackBPS /= max(seconds, interval)
+	}
 	r.Least, r.Most = recv.total.Least, recv.total.Most
 	r.Sender, r.Recv = send.usage(), recv.usage()
 	switch {
 	case r.BPS == 0:
 		return errors.New("nothing arrived in the measured time")
-	case c.Protocol == "tcp" && r.Note == "" && recv.total.Connections != c.Connections:
+	case p.Bidir && r.BackBPS == 0:
+		return errors.New("nothing came back in the measured time")
+	case c.Protocol == "tcp" && r.Note == "" && recv.total.Type != "" && recv.total.Connections != c.Connections:
 		return fmt.Errorf("the receiver had %s, not %d", count(recv.total.Connections, "connection"), c.Connections)
 	}
 	return nil

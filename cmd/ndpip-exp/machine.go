@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 	"time"
 
@@ -64,7 +63,10 @@ func output(dir, name string, args ...string) string {
 }
 
 func (m machine) String() string {
-	parts := []string{m.CPU, strconv.Itoa(m.CPUs) + " CPUs", m.Kernel, m.Go}
+	parts := []string{m.CPU, count(m.CPUs, "CPU"), m.Kernel}
+	if m.Go != "" {
+		parts = append(parts, m.Go)
+	}
 	if m.DPDK != "" {
 		parts = append(parts, "DPDK "+m.DPDK)
 	}
@@ -72,6 +74,14 @@ func (m machine) String() string {
 		parts = append(parts, "commit "+m.Commit)
 	}
 	return strings.Join(parts, ", ")
+}
+
+// machines are those that were measured.
+func (a *about) machines() string {
+	if a.Peer == nil || *a.Peer == a.Machine {
+		return a.Machine.String()
+	}
+	return "sender: " + a.Machine.String() + "; receiver: " + a.Peer.String()
 }
 
 // findRoot goes up from the working directory to the folder with ndpip's go.mod.

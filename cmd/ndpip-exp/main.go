@@ -1,8 +1,8 @@
-// Command ndpip-exp runs the experiments of the SlimTCP paper, and others like them, on one machine: it starts senders
-// and receivers, repeats, and makes tables and plots. 'ndpip-exp help' explains the options.
+// Command ndpip-exp runs the experiments of the SlimTCP paper, and others like them, on one machine or two: it starts
+// senders and receivers, repeats, and makes tables and plots. 'ndpip-exp help' explains the options.
 //
-// It is pure Go and imports nothing of the project: the programs that it measures are built when it runs. What draws the
-// plots is the module bench/plot.
+// It is pure Go and imports nothing of the stack's: the programs that it measures are built when it runs, or lie on the two
+// hosts. What draws the plots is the module bench/plot.
 package main
 
 import (
@@ -82,11 +82,19 @@ func perform(ctx context.Context, o *options, stdout, stderr io.Writer) error {
 		}
 		return report(ctx, root, o, st, stdout, stderr)
 	}
-	st, err := o.store(root)
+	if o.dryRun && !o.resume {
+		(&lab{st: &store{about: about{Plan: o.plan}}}).dryRun(stdout)
+		return nil
+	}
+	st, err := o.store(ctx, root)
 	if err != nil {
 		return err
 	}
 	defer st.close()
+	if o.dryRun {
+		(&lab{st: st}).dryRun(stdout)
+		return nil
+	}
 	fmt.Fprintf(stderr, "results in %s\n", st.dir)
 	l := &lab{root: root, st: st, stderr: stderr}
 	l.make = l.build

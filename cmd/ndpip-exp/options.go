@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -18,13 +19,17 @@ import (
 type options struct {
 	verb                 string
 	local, netns, resume bool
+	dryRun               bool
+	hosts, ssh           string
+	fstack, mtcp         string
 	paper, plots         bool
 	out                  string
 	plan                 plan
 }
 
 // planFlags are those that say what is measured: with --resume they come from the stored results.
-var planFlags = []string{"local", "netns", "stacks", "mss", "connections", "window", "burst", "protocol", "runs", "time", "warmup", "seed", "mbufs"}
+var planFlags = []string{"local", "netns", "stacks", "mss", "connections", "window", "burst", "protocol", "runs", "time", "warmup", "seed", "mbufs",
+	"hosts", "ssh", "f-stack", "mtcp", "bidir"}
 
 // parse reads the command line.
 func parse(args []string) (*options, error) {
@@ -59,7 +64,13 @@ func parse(args []string) (*options, error) {
 		f.BoolVar(&o.netns, "netns", false, "")
 		f.BoolVar(&o.resume, "resume", false, "")
 		f.StringVar(&o.out, "out", "", "")
-		f.Var(words{&p.Stacks, stackNames()}, "stacks", "")
+		f.BoolVar(&o.dryRun, "dry-run", false, "")
+		f.StringVar(&o.hosts, "hosts", "", "")
+		f.StringVar(&o.ssh, "ssh", "ssh -o BatchMode=yes", "")
+		f.StringVar(&o.fstack, "f-stack", "", "")
+		f.StringVar(&o.mtcp, "mtcp", "", "")
+		f.BoolVar(&p.Bidir, "bidir", false, "")
+		f.Var(words{&p.Stacks, append(stackNames(), foreignNames()...)}, "stacks", "")
 		f.Var(seconds{&p.Seconds, 0.2}, "time", "")
 		f.Var(seconds{&p.Warmup, 0}, "warmup", "")
 		f.Var(number{&p.Runs, 1, 1000}, "runs", "")
@@ -99,28 +110,73 @@ func (o *options) consistent(f *pflag.FlagSet) error {
 		}
 		return nil
 	}
-	if !o.local && !o.netns {
-		return usagef("%s: say where: --local (two processes over shared memory) or --netns (with the kernel as a peer, as root)", o.verb)
+	where := 0
+	for _, given := range []bool{o.local, o.netns, o.hosts != ""} {
+		if given {
+			where++
+		}
+	}
+	if where != 1 {
+		return usagef("%s: say where, with one of --local (two processes over shared memory), --netns (with the kernel as a peer, as root) and --hosts (two hosts)", o.verb)
+	}
+	if p.Bidir && slices.Contains(p.Protocol, "udp") {
+		return usagef("--bidir needs --protocol tcp: datagrams may be lost and have no end")
+	}
+	if err := o.foreign(); err != nil {
+		return err
 	}
 	if p.Stacks == nil {
 		p.Stacks = []string{"ndpip"}
 		if o.netns {
-			p.Stacks = []string{"ndpip", "linux"}
+			p.Stacks = append(p.Stacks, "linux")
+		}
+		for _, name := range foreignNames() {
+			if p.Programs[name] != "" {
+				p.Stacks = append(p.Stacks, name)
+			}
 		}
 	}
-	if slices.Contains(p.Stacks, "linux") {
-		if slices.Contains(p.Protocol, "udp") {
-			return usagef("--protocol udp: linux-perf knows TCP alone; give --stacks ndpip")
+	if o.hosts != "" {
+		if p.SSH = strings.Fields(o.ssh); len(p.SSH) == 0 {
+			return usagef("--ssh: want a command that takes a destination and a command line, such as ssh")
 		}
-		if os.Geteuid() != 0 {
-			return usagef("the stack linux needs network namespaces, and so root; as another user give --local --stacks ndpip")
+		var err error
+		p.Hosts, err = readHosts(o.hosts, p.SSH)
+		return err
+	}
+	if f.Changed("ssh") {
+		return usagef("--ssh needs --hosts")
+	}
+	if slices.Contains(p.Stacks, "linux") && os.Geteuid() != 0 {
+		return usagef("the stack linux needs network namespaces, and so root; as another user give --local --stacks ndpip")
+	}
+	return nil
+}
+
+// foreign notes the programs that are given by path.
+func (o *options) foreign() error {
+	p := &o.plan
+	for name, path := range map[string]string{"f-stack": o.fstack, "mtcp": o.mtcp} {
+		switch wanted := slices.Contains(p.Stacks, name); {
+		case path == "" && wanted:
+			return usagef("--stacks %s: give the path of its program with --%s", name, name)
+		case path == "":
+			continue
+		case o.hosts == "":
+			return usagef("--%s needs --hosts: on one machine there is no wire for it", name)
+		case p.Stacks != nil && !wanted:
+			return usagef("--%s: the stack is not among those of --stacks: add it, or leave the path out", name)
 		}
+		if p.Programs == nil {
+			p.Programs = make(map[string]string)
+		}
+		p.Programs[name] = path
 	}
 	return nil
 }
 
 // store opens the folder of the results: a new one, or with --resume one that is there.
-func (o *options) store(root string) (*store, error) {
+func (o *options) store(ctx context.Context, root string) (*store, error) {
 	home := filepath.Join(root, ".cache", "exp")
 	if o.resume {
 		dir := o.out
@@ -136,13 +192,22 @@ func (o *options) store(root string) (*store, error) {
 			st.close()
 			return nil, usagef("--resume: %s holds results of %s, not of %s", dir, st.about.Plan.Experiment, o.verb)
 		}
+		if err == nil && st.about.Plan.Hosts != nil && !o.dryRun {
+			err = st.about.inspect(ctx)
+		}
 		return st, err
 	}
 	dir := o.out
 	if dir == "" {
 		dir = filepath.Join(home, o.verb+"-"+stamp(time.Now()))
 	}
-	return newStore(dir, describe(root, o.plan))
+	a := describe(root, o.plan)
+	if o.plan.Hosts != nil {
+		if err := a.inspect(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return newStore(dir, a)
 }
 
 // The values of options.

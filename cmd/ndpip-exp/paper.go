@@ -22,8 +22,11 @@ type paperFigure struct {
 
 // paperName is how the paper calls a stack of ours, or "".
 func paperName(stack string) string {
-	if stack == "ndpip" {
+	switch stack {
+	case "ndpip":
 		return "SlimTCP"
+	case "f-stack", "mtcp":
+		return stack
 	}
 	return ""
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
+
+	"ndpip/cmd/internal/hosts"
 )
 
 // plan says what is measured.
@@ -20,6 +22,12 @@ type plan struct {
 	Warmup      float64  `json:"warmup"`  // before that
 	Seed        int      `json:"seed"`
 	Mbufs       int      `json:"mbufs"`
+	Bidir       bool     `json:"bidir,omitempty"` // both ends send
+
+	// The two hosts, and how they are reached; nil: this machine.
+	Hosts    *hosts.Pair       `json:"hosts,omitempty"`
+	SSH      []string          `json:"ssh,omitempty"`
+	Programs map[string]string `json:"programs,omitempty"` // of the stacks that are given by path
 }
 
 // cell is one point of the plan.

@@ -101,14 +101,28 @@ func (st *store) picture(all []summary, paper []paperFigure) (picture, bool) {
 			pic.Series = append(pic.Series, series{Name: name})
 		}
 		at := &pic.Series[place[name]]
-		at.Points = append(at.Points, point{slices.Index(axes[x].all, axes[x].of(s.cell)), s.mid.BPS / 1e9, s.low / 1e9, s.high / 1e9})
+		where := slices.Index(axes[x].all, axes[x].of(s.cell))
+		at.Points = append(at.Points, point{where, s.mid.BPS / 1e9, s.low / 1e9, s.high / 1e9})
+		if p.Bidir {
+			name += ", back"
+			if _, ok := place[name]; !ok {
+				place[name] = len(pic.Series)
+				pic.Series = append(pic.Series, series{Name: name})
+			}
+			at := &pic.Series[place[name]]
+			back := point{Place: where, Y: s.mid.BackBPS / 1e9, Low: s.mid.BackBPS / 1e9}
+			for _, r := range s.runs {
+				back.Low, back.High = min(back.Low, r.BackBPS/1e9), max(back.High, r.BackBPS/1e9)
+			}
+			at.Points = append(at.Points, back)
+		}
 	}
 	if len(pic.Series) == 0 {
 		return pic, false
 	}
 	pic.Notes = []string{
-		fmt.Sprintf("Marks: median of %s of %g s; bars: lowest to highest run.", count(p.Runs, "run"), p.Seconds),
-		"Measured on " + st.about.Machine.String() + ".",
+		fmt.Sprintf("Marks: %s of %g s; bars: lowest to highest run.", medianOf(all, p.Runs), p.Seconds),
+		"Measured on " + st.about.machines() + ".",
 	}
 	if drawn := pic.addPaper(paper, axes[x]); drawn {
 		pic.Notes = append(pic.Notes, "Grey: as published in the paper, on two machines with network cards of 25 Gb/s; what did not work there (0) is not drawn.")

@@ -18,7 +18,8 @@ type about struct {
 	Type    string    `json:"type"`
 	Time    time.Time `json:"time"`
 	Plan    plan      `json:"plan"`
-	Machine machine   `json:"machine"`
+	Machine machine   `json:"machine"` // this one, or that of the sender
+	Peer    *machine  `json:"receiver_machine,omitempty"`
 }
 
 // result is the line of one run.
@@ -30,8 +31,9 @@ type result struct {
 	Error   string    `json:"error,omitempty"` // why there are no figures
 	Note    string    `json:"note,omitempty"`  // what went wrong after the measured time
 	Wire    string    `json:"wire"`
-	BPS     float64   `json:"bps"` // goodput at the receiver, of the measured time
-	PPS     float64   `json:"pps"` // received segments with payload
+	BPS     float64   `json:"bps"`                // goodput at the receiver, of the measured time
+	PPS     float64   `json:"pps"`                // received segments with payload
+	BackBPS float64   `json:"back_bps,omitempty"` // --bidir: goodput at the sender
 	Seconds float64   `json:"seconds"`
 	Least   uint64    `json:"bytes_least"` // of a connection, at the receiver, in the whole run
 	Most    uint64    `json:"bytes_most"`

@@ -12,17 +12,18 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"ndpip/cmd/internal/hosts"
 )
 
-// wire joins the two ends of a run. Which one it is follows from the stacks: memory between two ndpip, a veth pair between
-// two namespaces of the kernel's, a tap device between ndpip and the kernel.
+// wire joins the two ends of a run. Which one it is follows from the hosts, or on this machine from the stacks: memory
+// between two ndpip, a veth pair between two namespaces of the kernel's, a tap device between ndpip and the kernel.
 type wire struct {
-	name       string
-	tx, rx     end
-	txNS, rxNS string // namespaces; "" for that of this program
-	tap        string // the device that ndpip makes, and that the kernel's end is to be set up on
-	kernel     string // the kernel's address on it
-	spaces     []string
+	name   string
+	tx, rx end
+	tap    string // the device that ndpip makes, and that the kernel's end is to be set up on
+	kernel string // the kernel's address on it
+	spaces []string
 }
 
 const (
@@ -36,35 +37,98 @@ const (
 // spacePrefix begins the names of the namespaces; the process's number follows, so that those of a killed run are known.
 const spacePrefix = "ndpip-exp-"
 
-func (l *lab) newWire(ctx context.Context, c cell) (*wire, error) {
-	use := cpus()
+// newWire says what a run of the cell stands on; up makes it.
+func (l *lab) newWire(c cell) *wire {
+	p := &l.st.about.Plan
 	l.wires++
 	w := &wire{}
-	w.tx = end{cpu: use[0], mbufs: l.st.about.Plan.Mbufs}
-	w.rx = end{cpu: use[min(1, len(use)-1)], mbufs: w.tx.mbufs}
+	if p.Hosts != nil {
+		w.name = wireName(p.Hosts, c)
+		w.tx = hostEnd(p, c.Tx, c.Rx, &p.Hosts.Sender, &p.Hosts.Receiver)
+		w.rx = hostEnd(p, c.Rx, c.Tx, &p.Hosts.Receiver, &p.Hosts.Sender)
+		return w
+	}
+	use := cpus()
+	w.tx = end{program: l.program(c.Tx), cpu: use[0], worker: anyWorker, mbufs: p.Mbufs, bidir: p.Bidir, length: "/24", checksum: "auto"}
+	w.rx = w.tx
+	w.rx.program, w.rx.cpu = l.program(c.Rx), use[min(1, len(use)-1)]
 	if c.Tx == "ndpip" && c.Rx == "ndpip" {
 		w.name = "memif"
-		path := "memif:" + filepath.Join(l.tmp, fmt.Sprintf("%d.sock", l.wires))
-		w.tx.wire, w.rx.wire = path, path
-		return w, nil
+		w.tx.wire = "memif:" + filepath.Join(l.tmp, fmt.Sprintf("%d.sock", l.wires))
+		w.tx.checksum = "off" // the wire is memory, and the paper's cards did the checksums
+		w.rx.wire, w.rx.checksum = w.tx.wire, w.tx.checksum
+		return w
 	}
 	w.tx.own, w.tx.peer, w.rx.own, w.rx.peer = txAddr, rxAddr, rxAddr, txAddr
 	name := fmt.Sprintf("%s%d-%d", spacePrefix, os.Getpid(), l.wires)
 	if c.Tx != "ndpip" && c.Rx != "ndpip" {
 		w.name = "veth"
 		w.spaces = []string{name + "a", name + "b"}
-		w.txNS, w.rxNS = w.spaces[0], w.spaces[1]
-		return w, w.veth(ctx, c)
+		w.tx.ns, w.rx.ns = w.spaces[0], w.spaces[1]
+		return w
 	}
 	w.name, w.tap = "tap", device
 	w.spaces = []string{name}
-	w.txNS, w.rxNS = name, name
+	w.tx.ns, w.rx.ns = name, name
 	w.tx.wire, w.rx.wire = "tap:"+device, "tap:"+device
 	w.kernel = txAddr
 	if c.Rx != "ndpip" {
 		w.kernel = rxAddr
 	}
-	return w, w.space(ctx, name)
+	return w
+}
+
+// up makes what is to be there before the programs start.
+func (w *wire) up(ctx context.Context, c cell) error {
+	switch w.name {
+	case "veth":
+		return w.veth(ctx, c)
+	case "tap":
+		return w.space(ctx, w.spaces[0])
+	}
+	return nil
+}
+
+// hostEnd is the end of a host that runs a stack, with the other host and its stack as the peer.
+func hostEnd(p *plan, stack, otherStack string, h, other *hosts.Host) end {
+	e := end{
+		place: place{ssh: p.SSH, host: h.SSH}, wire: h.Port(), checksum: h.Checksum, own: h.LinuxAddress, peer: other.LinuxAddress,
+		cpu: h.Lcores[0], worker: noWorker, mbufs: p.Mbufs, bidir: p.Bidir,
+	}
+	if path := p.Programs[stack]; path != "" {
+		e.program = path
+	} else {
+		e.program = h.Program(filepath.Base(stacks[stack].source()))
+	}
+	if len(h.Lcores) > 1 {
+		e.worker = h.Lcores[1]
+	}
+	// All but the kernel's stack drive the port.
+	if stack != "linux" {
+		e.own, e.length, _ = strings.Cut(h.Address, "/")
+		e.length = "/" + e.length
+	}
+	if otherStack != "linux" {
+		e.peer, _, _ = strings.Cut(other.Address, "/")
+		e.peerMAC = other.MAC
+	}
+	return e
+}
+
+// wireName is the kind of the wire, at both ends if they differ.
+func wireName(p *hosts.Pair, c cell) string {
+	kind := func(stack string, h *hosts.Host) string {
+		if stack == "linux" {
+			return "kernel"
+		}
+		k, _, _ := strings.Cut(h.Port(), ":")
+		return k
+	}
+	tx, rx := kind(c.Tx, &p.Sender), kind(c.Rx, &p.Receiver)
+	if tx != rx {
+		return tx + ", " + rx
+	}
+	return tx
 }
 
 // space makes a namespace. Timestamps are off, whose 12 bytes would come off each segment, as ndpip does without them.
@@ -84,10 +148,10 @@ func (w *wire) veth(ctx context.Context, c cell) error {
 			return err
 		}
 	}
-	if err := steps(ctx, []string{"ip", "link", "add", device, "netns", w.txNS, "type", "veth", "peer", "name", device, "netns", w.rxNS}); err != nil {
+	if err := steps(ctx, []string{"ip", "link", "add", device, "netns", w.tx.ns, "type", "veth", "peer", "name", device, "netns", w.rx.ns}); err != nil {
 		return err
 	}
-	for ns, addr := range map[string]string{w.txNS: txAddr, w.rxNS: rxAddr} {
+	for ns, addr := range map[string]string{w.tx.ns: txAddr, w.rx.ns: rxAddr} {
 		if err := plain(ctx, ns, addr, c.MSS+headers); err != nil {
 			return err
 		}
