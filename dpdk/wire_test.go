@@ -15,7 +15,7 @@ func TestWire(t *testing.T) {
 		t.Fatal(err)
 	}
 	memif := func(role, path string) string {
-		return "--vdev=net_memif0,role=" + role + ",id=0,socket=" + path + ",socket-abstract=no,bsize=2048,rsize=10"
+		return "--vdev=net_memif0,role=" + role + ",id=0,socket=" + path + ",socket-abstract=no,bsize=2048,rsize=11"
 	}
 	for _, c := range []struct {
 		spec   string

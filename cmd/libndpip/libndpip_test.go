@@ -159,7 +159,7 @@ func memif(t *testing.T) (server, client string) {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "s")
 	end := func(role string) string {
-		return "net_memif0,role=" + role + ",id=0,socket=" + socket + ",socket-abstract=no,bsize=2048,rsize=10"
+		return "net_memif0,role=" + role + ",id=0,socket=" + socket + ",socket-abstract=no,bsize=2048,rsize=11"
 	}
 	return end("server"), end("client")
 }
