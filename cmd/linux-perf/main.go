@@ -150,7 +150,7 @@ func moreFiles(connections int) error {
 
 func (j *job) reading() meter.Reading {
 	return meter.Reading{
-		Bytes: j.count.Bytes.Load(), Back: j.count.Back.Load(), Connections: int(j.count.Connections.Load()),
+		Bytes: j.count.Bytes.Load(), Back: j.count.Back.Load(), Connections: int(j.count.Connections.Load()), Moving: int(j.count.Moving.Load()),
 		Segments: j.segments.Load(), BackSegments: j.backSegments.Load(), Retransmissions: j.retransmissions.Load(),
 	}
 }
@@ -183,11 +183,23 @@ func (j *job) look(each func(visit func(fd int))) {
 	j.store(sum)
 }
 
+// moved counts n bytes of a connection that has moved so many before.
+func (j *job) moved(before *uint64, n int) {
+	if *before == 0 {
+		j.count.Moving.Add(1)
+	}
+	*before += uint64(n)
+	j.count.Bytes.Add(uint64(n))
+}
+
 // close closes a connection that has moved so many bytes.
 func (j *job) close(fd int, bytes uint64) {
 	j.info(fd, &j.closed)
 	unix.Close(fd)
 	j.count.Connections.Add(-1)
+	if bytes > 0 {
+		j.count.Moving.Add(-1)
+	}
 	if j.total++; j.total == 1 {
 		j.least = bytes
 	}

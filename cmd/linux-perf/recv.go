@@ -107,8 +107,7 @@ func (j *job) serve(fd int, s *stream, events uint32, buf, out []byte) bool {
 	if n <= 0 {
 		return passing(err)
 	}
-	s.bytes += uint64(n)
-	j.count.Bytes.Add(uint64(n))
+	j.moved(&s.bytes, n)
 	if !j.o.echo {
 		return true
 	}

@@ -62,8 +62,7 @@ func (j *job) send() (verb string, span time.Duration, err error) {
 			n, err := unix.Write(fd, buf)
 			switch {
 			case n > 0:
-				*bytes[fd] += uint64(n)
-				j.count.Bytes.Add(uint64(n))
+				j.moved(bytes[fd], n)
 			case !passing(err):
 				if len(bytes) == 1 {
 					return verb, 0, fmt.Errorf("connection to %s:%d: %w after %d bytes", j.o.peer, j.o.port, err, *bytes[fd])

@@ -27,8 +27,7 @@ func (j *job) datagrams(bytes map[int]*uint64) (time.Duration, error) {
 			for range j.o.burst {
 				n, err := unix.Write(fd, buf)
 				if err == nil {
-					*bytes[fd] += uint64(n)
-					j.count.Bytes.Add(uint64(n))
+					j.moved(bytes[fd], n)
 					j.segments.Add(1)
 					failing = time.Time{}
 					continue
@@ -72,8 +71,7 @@ func (j *job) take(fd int) (span time.Duration, err error) {
 			if last = time.Now(); first.IsZero() {
 				first = last
 			}
-			total += uint64(n)
-			j.count.Bytes.Add(uint64(n))
+			j.moved(&total, n)
 			j.segments.Add(1)
 			if j.o.echo && unix.Sendto(fd, buf[:n], 0, from) == nil {
 				j.count.Back.Add(uint64(n))

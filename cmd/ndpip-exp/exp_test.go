@@ -202,6 +202,30 @@ func TestResume(t *testing.T) {
 	require.Equal(t, uint64(900), s.mid.Least)
 }
 
+// Time is measured from when data move on all connections, if the program says so.
+func TestWatch(t *testing.T) {
+	const all = `"seconds":0.1,"bps":8,"connections":2,`
+	p := &process{done: make(chan struct{}), ready: make(chan struct{})}
+	for _, l := range []string{
+		`{"type":"interval","seconds":0.1,"connections":1,"moving":1,"bytes":1}`,
+		`{"type":"interval",` + all + `"moving":1,"bytes":2}`,
+		`{"type":"interval",` + all + `"moving":2,"bytes":3}`, // warm-up
+		`{"type":"interval",` + all + `"moving":2,"bytes":4}`,
+	} {
+		p.take([]byte(l))
+	}
+	late, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	c := cell{Connections: 2, Protocol: "tcp"}
+	plan := &plan{Seconds: 0.2, Warmup: 0.1}
+	_, err := watch(late, plan, c, p, &process{})
+	require.ErrorContains(t, err, "too late: 2 of 2 connections were up, 2 had moved data, and 0.2 s were measured")
+	p.take([]byte(`{"type":"interval",` + all + `"bytes":5}`))
+	m, err := watch(t.Context(), plan, c, p, &process{})
+	require.NoError(t, err)
+	require.Len(t, m, 2)
+}
+
 type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(b []byte) (int, error) { return f(b) }

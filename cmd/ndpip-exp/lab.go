@@ -230,15 +230,15 @@ func (l *lab) measure(ctx context.Context, c cell, r *result) error {
 	return nil
 }
 
-// watch waits until the receiver has printed lines for the measured time, with all connections up and after the
-// warm-up, and gives these.
+// watch waits until the receiver has printed lines for the measured time, with data moving on all connections and
+// after the warm-up, and gives these.
 func watch(ctx context.Context, p *plan, c cell, recv, send *process) ([]line, error) {
 	for {
 		var seconds float64
 		var measured []line
 		all := recv.intervals()
 		for _, l := range all {
-			if c.Protocol == "tcp" && l.Connections != c.Connections || l.Bytes == 0 {
+			if c.Protocol == "tcp" && !l.whole(c.Connections) || l.Bytes == 0 {
 				seconds, measured = 0, nil // a connection that ended and came back starts the run again
 				continue
 			}
@@ -256,11 +256,16 @@ func watch(ctx context.Context, p *plan, c cell, recv, send *process) ([]line, e
 		case <-recv.done:
 			return nil, errors.Join(errors.New("the receiver ended before the time was up"), recv.fault(), errors.New(recv.last()))
 		case <-ctx.Done():
-			open := 0
+			open, moving := 0, 0
 			if len(all) > 0 {
-				open = all[len(all)-1].Connections
+				last := &all[len(all)-1]
+				open, moving = last.Connections, last.Connections
+				if last.Moving != nil {
+					moving = *last.Moving
+				}
 			}
-			return nil, fmt.Errorf("too late: %d of %s were up and measured for %.1f s%s", open, count(c.Connections, "connection"), seconds, send.last())
+			return nil, fmt.Errorf("too late: %d of %s were up, %d had moved data, and %.1f s were measured%s", open, count(c.Connections, "connection"),
+				moving, seconds, send.last())
 		}
 	}
 }

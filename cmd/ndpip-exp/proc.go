@@ -23,6 +23,7 @@ type line struct {
 	PPS             float64 `json:"pps"`
 	BPS             float64 `json:"bps"`
 	Connections     int     `json:"connections"`
+	Moving          *int    `json:"moving"` // of these, those that have moved data; nil where the program does not say
 	Bytes           uint64  `json:"bytes"`
 	Retransmissions uint64  `json:"retransmissions"`
 	Drops           uint64  `json:"drops"`
@@ -31,6 +32,11 @@ type line struct {
 	BackBPS         float64 `json:"back_bps"`
 	CPU             float64 `json:"cpu_seconds"`
 	RSS             int64   `json:"rss_bytes"`
+}
+
+// whole says whether all of so many connections are up, and have moved data as far as is known.
+func (l *line) whole(connections int) bool {
+	return l.Connections == connections && (l.Moving == nil || *l.Moving == connections)
 }
 
 // process is a program that was started.

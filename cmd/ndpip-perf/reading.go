@@ -13,6 +13,7 @@ func (j *job) reading() meter.Reading {
 		Bytes:           j.count.Bytes.Load(),
 		Back:            j.count.Back.Load(),
 		Connections:     int(j.count.Connections.Load()),
+		Moving:          int(j.count.Moving.Load()),
 		Segments:        received,
 		BackSegments:    sent,
 		Retransmissions: now.Retransmits - j.base.Retransmits,

@@ -297,6 +297,9 @@ func (r *receiver) forget(place int) {
 func (r *receiver) close(s *stream) {
 	r.h.Close(s.fd)
 	r.count.Connections.Add(-1)
+	if s.bytes > 0 && !r.o.udp {
+		r.count.Moving.Add(-1)
+	}
 	if r.closedStreams++; r.closedStreams == 1 {
 		r.least = s.bytes
 	}
@@ -373,6 +376,9 @@ func (r *receiver) take(s *stream, b []byte) error {
 		if at := r.pattern.differs(s.bytes, b); at >= 0 {
 			return &contentError{fmt.Errorf("--verify: byte %d of the stream from %s is not what 'ndpip-perf send' makes", s.bytes+uint64(at), s.peer)}
 		}
+	}
+	if s.bytes == 0 && !r.o.udp {
+		r.count.Moving.Add(1)
 	}
 	s.bytes += uint64(len(b))
 	r.count.Bytes.Add(uint64(len(b)))

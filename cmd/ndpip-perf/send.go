@@ -286,6 +286,9 @@ func (s *sender) took(c *conn, b []byte) {
 	if c.sum != nil {
 		c.sum.Write(b)
 	}
+	if c.bytes == 0 {
+		s.count.Moving.Add(1)
+	}
 	c.bytes += uint64(len(b))
 	s.count.Bytes.Add(uint64(len(b)))
 }
@@ -334,5 +337,8 @@ func (s *sender) close(key int) {
 		c.up = false
 		s.open--
 		s.count.Connections.Add(-1)
+		if c.bytes > 0 {
+			s.count.Moving.Add(-1)
+		}
 	}
 }

@@ -21,10 +21,11 @@ type Counters struct {
 	Bytes       atomic.Uint64 // payload
 	Back        atomic.Uint64 // payload in the other direction
 	Connections atomic.Int64
+	Moving      atomic.Int64 // of these, those that have moved data
 	_           [64]byte
 }
 
-// Reading is the state of all counters at one moment. All but Connections only grow.
+// Reading is the state of all counters at one moment. All but Connections and Moving only grow.
 type Reading struct {
 	Bytes           uint64 // payload
 	Segments        uint64 // frames with payload
@@ -33,6 +34,7 @@ type Reading struct {
 	Retransmissions uint64 // segments sent again
 	Drops           uint64 // frames that were received and not used
 	Connections     int    // open now
+	Moving          int    // of these, those that have moved data
 
 	// For the summary: the bytes of the connections that moved the least and the most.
 	Least, Most uint64
@@ -58,6 +60,7 @@ type interval struct {
 	PPS             uint64    `json:"pps"`
 	BPS             uint64    `json:"bps"`
 	Connections     int       `json:"connections"`
+	Moving          int       `json:"moving"` // connections that have moved data
 	Bytes           uint64    `json:"bytes"`
 	Retransmissions uint64    `json:"retransmissions"`
 	Drops           uint64    `json:"drops"`
@@ -107,7 +110,7 @@ func (m *Meter) Interval(a, b Reading, now time.Time, d time.Duration) {
 		text = fmt.Sprintf(" back_pps=%d; back_bps=%d;", other.PPS, other.BPS)
 	}
 	if m.JSON {
-		m.line(interval{"interval", now, d.Seconds(), pps, bps, b.Connections, b.Bytes, b.Retransmissions, b.Drops, other})
+		m.line(interval{"interval", now, d.Seconds(), pps, bps, b.Connections, b.Moving, b.Bytes, b.Retransmissions, b.Drops, other})
 		return
 	}
 	m.printf("pps=%d; bps=%d; connections=%d;%s\n", pps, bps, b.Connections, text)

@@ -12,7 +12,7 @@ import (
 
 var (
 	before = Reading{Bytes: 1000, Segments: 10}
-	after  = Reading{Bytes: 2_501_000, Segments: 2510, Retransmissions: 3, Drops: 4, Connections: 5, Least: 5, Most: 9}
+	after  = Reading{Bytes: 2_501_000, Segments: 2510, Retransmissions: 3, Drops: 4, Connections: 5, Moving: 4, Least: 5, Most: 9}
 	moment = time.Date(2024, 2, 3, 4, 5, 6, 0, time.UTC)
 )
 
@@ -39,7 +39,7 @@ func TestJSON(t *testing.T) {
 	m.Summary("sent", after, 4*time.Second, 6)
 	m.Closed(Port{Before: 9, After: 8})
 	m.Closed(Port{9, 8, 0, 1, 2, 3})
-	require.Equal(t, `{"type":"interval","time":"2024-02-03T04:05:06Z","seconds":2,"pps":1250,"bps":10000000,"connections":5,"bytes":2501000,"retransmissions":3,"drops":4}
+	require.Equal(t, `{"type":"interval","time":"2024-02-03T04:05:06Z","seconds":2,"pps":1250,"bps":10000000,"connections":5,"moving":4,"bytes":2501000,"retransmissions":3,"drops":4}
 {"type":"stream","peer":"10.0.0.2:5","bytes":7,"sha256":"ab"}
 {"type":"summary","seconds":4,"bps":5002000,"bytes":2501000,"segments":2510,"connections":6,"retransmissions":3,"drops":4,"bytes_least":5,"bytes_most":9,"cpu_seconds":C,"rss_bytes":R}
 {"type":"port","buffers_before":9,"buffers_after":8,"buffers_left":0,"lost":0,"duplicated":0,"reordered":0}
