@@ -108,7 +108,7 @@ func (linux) sender(e end, c cell) []string   { return linuxArgs("send", e, c) }
 
 func linuxArgs(verb string, e end, c cell) []string {
 	args := ours(verb, e, c)
-	if e.own != "" {
+	if e.remote() { // here the interface has its address only once the peer runs, and there is no other
 		args = append(args, "--bind-ip", e.own)
 	}
 	return args
