@@ -135,6 +135,24 @@ static struct {
 	unsigned char on[RTE_MAX_ETHPORTS], held[RTE_MAX_ETHPORTS];
 } guard = {.event = -1, .wake = -1, .epoll = -1};
 
+/*
+ * Who stops or closes a port keeps the interrupt thread parked meanwhile: net_memif would unmap the rings twice, on that
+ * thread because the peer has gone and on this one, and the second time may hit what others have mapped there since.
+ */
+static pthread_mutex_t hold_mu = PTHREAD_MUTEX_INITIALIZER; /* parked, holds */
+static pthread_cond_t hold_changed = PTHREAD_COND_INITIALIZER;
+static int parked, holds;
+
+static void set_parked(int now)
+{
+	pthread_mutex_lock(&hold_mu);
+	while (!now && holds > 0)
+		pthread_cond_wait(&hold_changed, &hold_mu);
+	parked = now;
+	pthread_cond_broadcast(&hold_changed);
+	pthread_mutex_unlock(&hold_mu);
+}
+
 /* Without sight of what is due, the guard lets the interrupt thread work this often, in milliseconds. */
 #define BLIND_MS 20
 
@@ -224,12 +242,14 @@ static void guard_park(void *arg)
 	(void)arg;
 	drain_fd(guard.event);
 	find_epoll();
+	set_parked(1);
 	guard_gates(0);
 	fds[0] = (struct pollfd){.fd = guard.wake, .events = POLLIN};
 	fds[1] = (struct pollfd){.fd = guard.epoll, .events = POLLIN};
 	while (poll(fds, 2, guard.epoll < 0 ? BLIND_MS : -1) < 0 && errno == EINTR)
 		;
 	guard_gates(1);
+	set_parked(0);
 	drain_fd(guard.wake);
 	__atomic_fetch_add(&guard.turns, 1, __ATOMIC_RELAXED);
 	if (!__atomic_load_n(&guard.stop, __ATOMIC_ACQUIRE))
@@ -303,6 +323,26 @@ void ndpip_guard_stop(uint16_t port)
 	} while (rte_intr_callback_unregister(guard.handle, guard_park, NULL) == -EAGAIN);
 	drain_fd(guard.event);
 	drain_fd(guard.wake);
+}
+
+int ndpip_guard_hold(uint16_t port)
+{
+	if (!guard.on[port])
+		return 0;
+	pthread_mutex_lock(&hold_mu);
+	holds++;
+	while (!parked)
+		pthread_cond_wait(&hold_changed, &hold_mu);
+	pthread_mutex_unlock(&hold_mu);
+	return 1;
+}
+
+void ndpip_guard_release(void)
+{
+	pthread_mutex_lock(&hold_mu);
+	holds--;
+	pthread_cond_broadcast(&hold_changed);
+	pthread_mutex_unlock(&hold_mu);
 }
 
 uint64_t ndpip_guard_turns(void)

@@ -32,6 +32,14 @@ func unguard(id uint16) {
 	C.ndpip_guard_stop(C.uint16_t(id))
 }
 
+// holdInterrupts keeps DPDK's interrupt thread from working, where it is guarded, until the function that it returns is called.
+func holdInterrupts(id uint16) (release func()) {
+	if C.ndpip_guard_hold(C.uint16_t(id)) == 0 {
+		return func() {}
+	}
+	return func() { C.ndpip_guard_release() }
+}
+
 // unguardAll gives DPDK its interrupt thread back.
 func unguardAll() {
 	for id := range uint16(C.RTE_MAX_ETHPORTS) {

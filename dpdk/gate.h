@@ -36,6 +36,13 @@ void ndpip_gate_leave(uint16_t port, struct ndpip_block *b);
 int ndpip_guard_start(uint16_t port);
 void ndpip_guard_stop(uint16_t port);
 
+/*
+ * ndpip_guard_hold waits until the interrupt thread is parked and keeps it so until ndpip_guard_release. 0: the port is not
+ * guarded, nothing is held.
+ */
+int ndpip_guard_hold(uint16_t port);
+void ndpip_guard_release(void);
+
 /* How often the guard let the interrupt thread work, and whether it can see when that is due (or has to guess). */
 uint64_t ndpip_guard_turns(void);
 int ndpip_guard_sees(void);

@@ -272,6 +272,7 @@ func (p *Port) stop() error {
 	}
 	C.ndpip_gate_shut(C.uint16_t(p.id))
 	p.started = false
+	defer holdInterrupts(p.id)()
 	mark := C.ndpip_log_mark()
 	if ret := C.rte_eth_dev_stop(C.uint16_t(p.id)); ret != 0 {
 		return p.errorf("rte_eth_dev_stop", int(ret), mark, "")
@@ -292,10 +293,11 @@ func (p *Port) Close() error {
 		C.ndpip_lock_free(l)
 	}
 	clear(p.locks)
-	unguard(p.id)
+	defer unguard(p.id)
 	if !p.owned || p.keep || err != nil {
 		return err
 	}
+	defer holdInterrupts(p.id)()
 	mark := C.ndpip_log_mark()
 	if ret := C.rte_eth_dev_close(C.uint16_t(p.id)); ret != 0 {
 		return p.errorf("rte_eth_dev_close", int(ret), mark, "")
