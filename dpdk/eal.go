@@ -1,7 +1,8 @@
 package dpdk
 
 /*
-#cgo pkg-config: libdpdk
+#cgo !static pkg-config: libdpdk
+#cgo static pkg-config: --static libdpdk
 #include <stdlib.h>
 #include <rte_eal.h>
 #include <rte_errno.h>

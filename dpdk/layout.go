@@ -4,7 +4,6 @@ package dpdk
 // this file compares them with Go's. An array whose length is the difference is a [0]byte only when there is none.
 
 /*
-#cgo pkg-config: libdpdk
 #include <stddef.h>
 #include "shim.h"
 

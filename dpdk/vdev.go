@@ -1,7 +1,7 @@
 package dpdk
 
 /*
-#cgo LDFLAGS: -lrte_net_ring
+#cgo !static LDFLAGS: -lrte_net_ring
 #include <stdlib.h>
 #include <rte_dev.h>
 #include "eal.h"

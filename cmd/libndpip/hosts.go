@@ -1,6 +1,7 @@
 package main
 
-// #cgo pkg-config: libdpdk
+// #cgo !static pkg-config: libdpdk
+// #cgo static pkg-config: --static libdpdk
 // #cgo CFLAGS: -I${SRCDIR}/include
 // #include "glue.h"
 import "C"
