@@ -66,6 +66,8 @@ func perform(program, verb string, args []string) error {
 	defer work.closeFiles()
 	h, err := cli.Open(cfg, os.Stderr, stop, o.connectTimeout)
 	if h != nil {
+		sent, received := h.PortChecksums()
+		fmt.Fprintln(os.Stderr, checksums(cfg.Checksum, sent, received))
 		err = work.on(h)
 	}
 	if closeErr := cli.Close(h); err == nil {
