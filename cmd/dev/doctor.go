@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,21 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 )
-
-func doctorVerb() verb {
-	return verb{
-		name: "doctor", what: "what this machine has, what it lacks for full speed, and how to get it", limit: 2 * time.Minute,
-		flags: func(*flag.FlagSet) {},
-		run: func(ctx context.Context, d *dev, _ []string) error {
-			for _, f := range d.examine(ctx) {
-				d.out.Printf("%s", f)
-			}
-			return nil
-		},
-	}
-}
 
 // finding is one line of the doctor's report.
 type finding struct {
@@ -48,10 +33,13 @@ func (f finding) String() string {
 }
 
 // examine only looks; it changes nothing.
-func (d *dev) examine(ctx context.Context) []finding {
-	out := []finding{d.seeSystem()}
-	out = append(out, d.seeBuild(ctx)...)
-	out = append(out, d.seeUser(), seeHugepages(), seeCores(), seeGovernor(), seeIsolated(), seeIOMMU(), seeVFIO())
+func (d *dev) examine(ctx context.Context, runtime bool) []finding {
+	var out []finding
+	if !runtime {
+		out = append(out, d.seeSystem())
+		out = append(out, d.seeBuild(ctx)...)
+	}
+	out = append(out, d.seeUser(), seeHugepages(), seeCores(), seeGovernor(), seeAnyIsolated(), seeIOMMU(), seeVFIO())
 	out = append(out, seeNICs()...)
 	return append(out, seeKernelPorts())
 }
@@ -183,7 +171,7 @@ func seeGovernor() finding {
 	return f
 }
 
-func seeIsolated() finding {
+func seeAnyIsolated() finding {
 	isolated := readText("/sys/devices/system/cpu/isolated")
 	ticks := readText("/sys/devices/system/cpu/nohz_full")
 	f := finding{what: "isolated CPUs", good: isolated != "", have: "none"}

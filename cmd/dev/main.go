@@ -26,12 +26,14 @@ type verb struct {
 	name  string
 	what  string        // one line for the help text
 	limit time.Duration // the verb ends within this time, whatever hangs; 0: no limit
-	flags func(*flag.FlagSet)
-	run   func(ctx context.Context, d *dev, args []string) error
+
+	anywhere bool // it needs neither the source tree nor the go command
+	flags    func(*flag.FlagSet)
+	run      func(ctx context.Context, d *dev, args []string) error
 }
 
 func verbs() []verb {
-	return []verb{demoVerb(), testVerb(), soakVerb(), benchVerb(), lintVerb(), installVerb(), doctorVerb()}
+	return []verb{demoVerb(), testVerb(), soakVerb(), benchVerb(), lintVerb(), installVerb(), doctorVerb(), vendorHashVerb()}
 }
 
 // dev is what every verb works with.
@@ -104,7 +106,7 @@ func runVerb(v verb, args []string) error {
 			return usagef("%s takes options only, not %q (go run ./cmd/dev %s --help lists them)", v.name, rest[0], v.name)
 		}
 	}
-	d, err := newDev()
+	d, err := newDev(v.anywhere)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,11 @@ import (
 	"time"
 )
 
-func newDev() (*dev, error) {
+func newDev(anywhere bool) (*dev, error) {
+	if anywhere {
+		dir, err := os.Getwd()
+		return &dev{root: dir, uid: os.Getuid(), out: newScreen(os.Stdout)}, err
+	}
 	root, err := findRoot()
 	if err != nil {
 		return nil, err
