@@ -49,6 +49,7 @@ func testSteps() []testStep {
 		{"nocgo", "the pure packages without cgo", (*suite).noCgo},
 		{"race", "under the race detector", (*suite).race},
 		{"fuzz", "fuzzing", (*suite).fuzz},
+		{"nix", "the Nix flake", (*suite).nix},
 		{"user", "as an ordinary user", (*suite).asUser},
 	}
 }

@@ -55,17 +55,22 @@ func (t *suite) asUser() error {
 	return t.goTest(j, []string{whenUnprivileged, whenNoHuge, whenShort}, "-short", oneByOne, "./api/...", "./cmd/...", "./dpdk/...", "./ring/...")
 }
 
-// copyTree copies the tree to dir/tree, with its modules in vendor and a home next to it, all of it the ordinary user's.
-func (d *dev) copyTree(ctx context.Context, dir string) error {
-	err := os.Chmod(dir, 0o755)
+// copyFiles copies the tree's files.
+func (d *dev) copyFiles(dir string) (err error) {
 	for _, rel := range d.files(func(string, fs.DirEntry) bool { return true }) {
-		from, to := filepath.Join(d.root, rel), filepath.Join(dir, "tree", rel)
-		text, readErr := os.ReadFile(from)
+		to := filepath.Join(dir, rel)
+		text, readErr := os.ReadFile(filepath.Join(d.root, rel))
 		if errors.Is(readErr, fs.ErrNotExist) {
 			continue // a file that went away in between
 		}
 		err = errors.Join(err, readErr, os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, text, 0o755))
 	}
+	return err
+}
+
+// copyTree copies the tree to dir/tree, with its modules in vendor and a home next to it, all of it the ordinary user's.
+func (d *dev) copyTree(ctx context.Context, dir string) error {
+	err := errors.Join(os.Chmod(dir, 0o755), d.copyFiles(filepath.Join(dir, "tree")))
 	if err == nil {
 		err = d.run(ctx, d.goJob(2*time.Minute, "mod", "vendor", "-o", filepath.Join(dir, "tree", "vendor")))
 	}
