@@ -20,6 +20,9 @@ type result struct {
 	Allocs *float64 `json:"allocs_per_segment"`
 	Spread float64  `json:"spread"` // half the distance between the quartiles over the blocks, as a part of the median
 
+	// Of rows whose unit is the life of a connection; FloorNs and Ratio are by the kernel's then.
+	NsPerCycle, LinuxNsPerCycle float64 `json:"-"`
+
 	blocks []block
 }
 
@@ -51,6 +54,12 @@ func (r result) counted() result {
 	return r
 }
 
+// perCycle makes a result of one whose samples are of connections, with the kernel's for the floor.
+func (r result) perCycle() result {
+	r.NsPerCycle, r.LinuxNsPerCycle, r.Gbps = r.NsPerSegment, r.FloorNs, 0
+	return r
+}
+
 // quartiles of a figure over blocks: the lower, the median, the upper.
 func quartiles(blocks []block, of func(block) float64) (q [3]float64) {
 	if len(blocks) == 0 {
@@ -65,4 +74,18 @@ func quartiles(blocks []block, of func(block) float64) (q [3]float64) {
 }
 
 // print writes the result as a line of JSON.
-func (r result) print(w io.Writer) error { return json.NewEncoder(w).Encode(r) }
+func (r result) print(w io.Writer) error {
+	if r.NsPerCycle == 0 {
+		return json.NewEncoder(w).Encode(r)
+	}
+	return json.NewEncoder(w).Encode(struct {
+		Bench  string   `json:"bench"`
+		Conns  int      `json:"connections"`
+		Sum    string   `json:"checksum"`
+		Ns     float64  `json:"ns_per_cycle"`
+		Linux  float64  `json:"linux_ns_per_cycle"`
+		Ratio  float64  `json:"ratio"`
+		Allocs *float64 `json:"allocs_per_cycle"`
+		Spread float64  `json:"spread"`
+	}{r.Bench, r.Connections, r.Checksum, r.NsPerCycle, r.LinuxNsPerCycle, r.Ratio, r.Allocs, r.Spread})
+}

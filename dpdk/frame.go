@@ -101,6 +101,10 @@ type Driver interface {
 	Hz() uint64
 }
 
+// OwnTSC is implemented by a Driver whose TSC is the processor's (RDTSC on amd64): who only wants the time may read it
+// there.
+type OwnTSC interface{ OwnTSC() }
+
 // Lane is one thread's way to a port: its receive queue, its transmit queue, and a stock of empty buffers.
 // It belongs to one thread at a time. Per frame it is plain Go on shared memory; per burst it is one call.
 type Lane struct {
@@ -116,6 +120,12 @@ func (l *Lane) Exchange(op Op) { l.drv.Exchange(l.Block, op) }
 
 // Hz is the rate of TSC, in cycles per second.
 func (l *Lane) Hz() uint64 { return l.drv.Hz() }
+
+// OwnTSC says whether the driver is an OwnTSC.
+func (l *Lane) OwnTSC() bool {
+	_, ok := l.drv.(OwnTSC)
+	return ok
+}
 
 // Release puts a buffer (or one reference to it) on the free list; the next exchange with OpFree returns it.
 // The caller must not use it any more.

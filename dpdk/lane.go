@@ -51,6 +51,9 @@ func (dpdkDriver) Exchange(b *Block, op Op) {
 
 func (d dpdkDriver) Hz() uint64 { return d.hz }
 
+// OwnTSC is by rte_rdtsc, which the shim calls.
+func (dpdkDriver) OwnTSC() {}
+
 // NewLane makes a lane that receives on queue rxq (-1: it does not receive), sends on queue txq, and takes its empty
 // buffers from txPool (nil: OpStock does nothing). A receive queue belongs to one lane. Lanes may share a transmit
 // queue, also one that the port has not (it stands for queue txq modulo their number): they then take turns by a

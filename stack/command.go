@@ -15,6 +15,7 @@ type command struct {
 	op   op
 	conn *tcp.Conn
 	call *call
+	open *opening
 }
 
 type op uint8
@@ -22,6 +23,7 @@ type op uint8
 const (
 	opCall  op = iota // run call.f and tell the caller
 	opClose           // the application lets go of conn
+	opOpen            // connect, as open says, and tell the caller
 )
 
 // call is a function to be run on the worker while the caller waits.
@@ -56,6 +58,10 @@ func (s *Stack) execute(c command) {
 		c.call.done.Store(1)
 	case opClose:
 		s.close(c.conn)
+	case opOpen:
+		o := c.open
+		o.c, o.e = s.connect(o.lport, o.raddr, o.rport, &o.opts, o.stream)
+		o.done.Store(1)
 	}
 }
 
@@ -67,7 +73,12 @@ func (s *Stack) do(f func()) {
 	}
 	c := &call{f: f}
 	s.send(command{op: opCall, call: c})
-	for i := 0; c.done.Load() == 0; i++ {
+	s.await(&c.done)
+}
+
+// await waits until the worker has stored to done.
+func (s *Stack) await(done *atomic.Uint32) {
+	for i := 0; done.Load() == 0; i++ {
 		switch {
 		case !s.turns.running.Load():
 			s.here(func() { s.commands() }) // the worker has stopped and left it to us
@@ -106,6 +117,10 @@ func (s *Stack) here(f func()) {
 // readClock brings the stack's time up to date without receiving anything. The last turn may be long past, and a timer
 // that is started by its clock would be due at once.
 func (s *Stack) readClock() {
+	if s.ownTSC {
+		s.now = s.clock(tsc())
+		return
+	}
 	most := s.w.RxMax
 	s.w.RxMax = 0
 	s.w.Exchange(dpdk.OpRx)

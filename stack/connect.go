@@ -1,7 +1,10 @@
 package stack
 
 import (
+	"sync"
+	"sync/atomic"
 	"syscall"
+	"unsafe"
 
 	"ndpip/tcp"
 )
@@ -10,11 +13,39 @@ import (
 // SYN-SENT; stream is the application's name for it. Errors: ENETUNREACH (no route), EADDRNOTAVAIL (no port is free
 // for this peer), EADDRINUSE (the addresses and ports are those of another connection).
 func (s *Stack) Connect(lport uint16, raddr uint32, rport uint16, o Options, stream uint32) (c *tcp.Conn, e syscall.Errno) {
-	s.do(func() { c, e = s.connect(lport, raddr, rport, o, stream) })
+	if !s.turns.running.Load() {
+		s.ctl.turn.Lock()
+		s.readClock()
+		c, e = s.connect(lport, raddr, rport, &o, stream)
+		s.settle()
+		s.ctl.turn.Unlock()
+		s.Kick()
+		return c, e
+	}
+	w := openings.Get().(*opening)
+	w.lport, w.raddr, w.rport, w.opts, w.stream = lport, raddr, rport, o, stream
+	w.done.Store(0)
+	s.send(command{op: opOpen, open: w})
+	s.await(&w.done)
+	c, e = w.c, w.e
+	openings.Put(w)
 	return c, e
 }
 
-func (s *Stack) connect(lport uint16, raddr uint32, rport uint16, o Options, stream uint32) (*tcp.Conn, syscall.Errno) {
+// opening is a Connect on its way to the worker and back. They are used again: connecting allocates nothing.
+type opening struct {
+	lport, rport uint16
+	raddr        uint32
+	opts         Options
+	stream       uint32
+	c            *tcp.Conn
+	e            syscall.Errno
+	done         atomic.Uint32 // stored by the worker after c and e
+}
+
+var openings = sync.Pool{New: func() any { return new(opening) }}
+
+func (s *Stack) connect(lport uint16, raddr uint32, rport uint16, o *Options, stream uint32) (*tcp.Conn, syscall.Errno) {
 	hop := s.hop(raddr)
 	if hop == 0 || s.net.BadSource(raddr) {
 		return nil, syscall.ENETUNREACH
@@ -30,18 +61,24 @@ func (s *Stack) connect(lport uint16, raddr uint32, rport uint16, o Options, str
 	}
 	if id := s.table.get(k); id != 0 {
 		// A connection in TIME-WAIT gives way to a new one whose numbers lie above (RFC 9293 3.10.7.4).
-		old := s.conns.at(id)
-		if old.State() != tcp.TimeWait {
-			return nil, syscall.EADDRINUSE
+		if id&waitMark != 0 {
+			least, _, _ = s.waits.at(id &^ waitMark).Numbers()
+			s.endWait(id&^waitMark, true)
+		} else {
+			old := s.conns.at(id)
+			if old.State() != tcp.TimeWait {
+				return nil, syscall.EADDRINUSE
+			}
+			least = old.AckSeq()
+			s.unlink(old)
+			old.Die(tcp.NoReason)
+			s.touch(old)
 		}
-		least = old.AckSeq() + 1<<16
-		s.unlink(old)
-		old.Die(tcp.NoReason)
-		s.touch(old)
+		least += 1 << 16
 	}
 	c := s.conns.get()
 	c.Stream = stream
-	u := s.setup(&o, k)
+	u := s.setup(o, k)
 	u.ISS = s.isn(k)
 	if least != 0 && u.ISS.Less(least) {
 		u.ISS = least
@@ -52,7 +89,13 @@ func (s *Stack) connect(lport uint16, raddr uint32, rport uint16, o Options, str
 	}
 	mac, nref, ok, dead := s.neighbour(hop)
 	c.NeighRef = nref
-	s.join(c, &o, mac)
+	s.join(c, o, mac)
+	if ref != 0 {
+		s.table.expect(key{k.laddr, k.raddr, s.ports.next, k.rport}) // the next connection is often to the same peer
+		if s.waits.first != 0 {
+			prefetch(unsafe.Pointer(s.waits.at(s.waits.first)))
+		}
+	}
 	switch {
 	case ok:
 		c.Go(s.now)
@@ -99,11 +142,16 @@ func (s *Stack) holdPort(c *tcp.Conn, reuse bool) {
 
 // freePort ends the connection's use of its local port.
 func (s *Stack) freePort(c *tcp.Conn) {
-	s.ports.drop(c.PortRef)
+	s.giveUpPort(c.PortRef, c.Lport, c.Linked)
 	c.PortRef = 0
-	if c.Linked&heldPort != 0 {
-		c.Linked &^= heldPort
-		s.ports.release(c.Lport, c.Linked&reusePort != 0)
+	c.Linked &^= heldPort
+}
+
+// giveUpPort is freePort by the connection's fields.
+func (s *Stack) giveUpPort(ref uint32, port uint16, marks uint8) {
+	s.ports.drop(ref)
+	if marks&heldPort != 0 {
+		s.ports.release(port, marks&reusePort != 0)
 	}
 }
 

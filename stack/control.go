@@ -56,5 +56,8 @@ func (s *Stack) AbortAll() {
 			c.Abort()
 			s.close(c)
 		})
+		for s.waits.n > 0 {
+			s.endWait(s.waits.first, false)
+		}
 	})
 }

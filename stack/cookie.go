@@ -40,7 +40,7 @@ func (l *Listener) entered(s *Stack, c *tcp.Conn) {
 	if len(l.waiting) >= 2*l.backlog+64 { // at most backlog of them still wait
 		kept := l.waiting[:0]
 		for _, h := range l.waiting {
-			if s.waits(l, h) {
+			if s.stillHalf(l, h) {
 				kept = append(kept, h)
 			}
 		}
@@ -50,7 +50,7 @@ func (l *Listener) entered(s *Stack, c *tcp.Conn) {
 	l.waiting = append(l.waiting, halfOpen{s.now, c.ID, iss})
 }
 
-func (s *Stack) waits(l *Listener, h halfOpen) bool {
+func (s *Stack) stillHalf(l *Listener, h halfOpen) bool {
 	c := s.conns.at(h.id)
 	return c.Parent == l.id && c.State() == tcp.SynReceived && c.SynSeq(h.iss)
 }
@@ -59,7 +59,7 @@ func (s *Stack) waits(l *Listener, h halfOpen) bool {
 func (s *Stack) stale(l *Listener) *tcp.Conn {
 	for len(l.waiting) > 0 {
 		h := l.waiting[0]
-		if s.waits(l, h) {
+		if s.stillHalf(l, h) {
 			if s.now-h.at < s.cfg.TCP.InitRTO {
 				return nil
 			}

@@ -56,7 +56,7 @@ type Counters struct {
 func (s *Stack) Counters() (n Counters) {
 	s.do(func() {
 		n = s.count
-		n.Connections = uint64(s.conns.used)
+		n.Connections = uint64(s.conns.used + s.waits.n)
 		n.TxFrames = s.w.TxSent
 	})
 	s.app.lock.lock()

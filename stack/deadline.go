@@ -22,6 +22,9 @@ func (s *Stack) Deadline() (at time.Duration, ok bool) {
 	if t, any := s.wheel.next(); any {
 		soonest(t)
 	}
+	if s.waits.n > 0 {
+		soonest(s.waits.due)
+	}
 	if t, any := s.neigh.deadline(); any {
 		soonest(max(t, s.neighAt))
 	}
@@ -42,9 +45,9 @@ type Usage struct {
 // Usage tells what the connections hold: nothing, when all are closed and released. Worker only.
 func (s *Stack) Usage() Usage {
 	return Usage{
-		Connections: s.conns.used,
+		Connections: s.conns.used + s.waits.n,
 		RingBytes:   s.rx.Stats().InUse + s.tx.Stats().InUse,
 		Unread:      int(s.rxHeld - s.app.consumed.Load()),
-		Timers:      s.wheel.count,
+		Timers:      s.wheel.count + s.waits.n,
 	}
 }

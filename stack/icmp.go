@@ -73,7 +73,7 @@ func (s *Stack) inputUnreachable(code uint8, q *wire.Quote) {
 		return
 	}
 	id := s.table.get(key{q.Src, q.Dst, q.SrcPort, q.DstPort})
-	if id == 0 {
+	if id == 0 || id&waitMark != 0 {
 		s.drop(wire.ICMPQuote)
 		return
 	}

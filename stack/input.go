@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"encoding/binary"
 	"math"
 	"math/bits"
 
@@ -202,22 +203,36 @@ func (s *Stack) inputTCP(f *dpdk.Frame, b []byte, h *wire.IPv4, l4 []byte) (kept
 	s.count.RxSegments++
 	c := s.last
 	if c == nil || k != s.lastKey {
+		s.lookAhead()
 		id := s.table.get(k)
 		if id == 0 {
 			return s.inputStray(f, b, h, l4, k)
+		}
+		if id&waitMark != 0 {
+			if s.seg.Flags&tcp.SYN == 0 || s.takeOptions(l4, off) {
+				s.inputWait(b, id&^waitMark)
+			}
+			return false
 		}
 		c = s.conns.at(id)
 		s.last, s.lastKey = c, k
 		s.flow.set(f)
 	}
-	if s.seg.Flags&tcp.SYN != 0 {
-		opts, ok := s.synOptions(l4, off)
-		if !ok {
-			return false
-		}
-		s.seg.Opts = &opts
+	if s.seg.Flags&tcp.SYN != 0 && !s.takeOptions(l4, off) {
+		return false
 	}
 	return s.feed(f, b, h, l4, k, c)
+}
+
+// lookAhead has the next frame's place in the table fetched: where many connections take part, each is of another one.
+func (s *Stack) lookAhead() {
+	if n := s.at + 1; n < int(s.w.NRx) {
+		if f := &s.w.Rx[n&(dpdk.RxCap-1)]; f.Len >= hdrLen {
+			b := (*[hdrLen]byte)(dpdk.Pointer(f.Addr))
+			be := binary.BigEndian
+			s.table.expect(key{be.Uint32(b[30:]), be.Uint32(b[26:]), be.Uint16(b[36:]), be.Uint16(b[34:])})
+		}
+	}
 }
 
 // read writes the segment that is fed to the connection: n bytes at t, of which off are the header.
@@ -298,14 +313,15 @@ func (s *Stack) provide(c *tcp.Conn, lack tcp.Verdict) bool {
 	return true
 }
 
-// synOptions reads the options of a SYN. Malformed ones make the segment be dropped.
-func (s *Stack) synOptions(l4 []byte, off int) (o tcp.Options, ok bool) {
+// takeOptions reads the options of a SYN into the segment. Malformed ones make it be dropped.
+func (s *Stack) takeOptions(l4 []byte, off int) (ok bool) {
 	w, drop := wire.ParseOptions(l4[tcpLen:off])
 	if drop != wire.OK {
-		s.drop(drop)
-		return o, false
+		return s.drop(drop)
 	}
-	return tcp.Options{MSS: w.MSS, WndScale: w.Scale}, true
+	s.opts = tcp.Options{MSS: w.MSS, WndScale: w.Scale}
+	s.seg.Opts = &s.opts
+	return true
 }
 
 // inputStray is a segment without a connection: a SYN for a listener, an ACK with a cookie, or one to be refused
@@ -337,8 +353,7 @@ func (s *Stack) inputStray(f *dpdk.Frame, b []byte, h *wire.IPv4, l4 []byte, k k
 		return false
 	}
 	// Text or a FIN that comes with the SYN is not taken: the peer sends it again.
-	if opts, ok := s.synOptions(l4, int(l4[12]>>4)*4); ok {
-		seg.Opts = &opts
+	if s.takeOptions(l4, int(l4[12]>>4)*4) {
 		s.passiveOpen(l, k, wire.EthSrc(b), seg, 0)
 	}
 	return false

@@ -121,6 +121,22 @@ func (s *Stack) Accept(l *Listener) *tcp.Conn {
 	return s.conns.at(id)
 }
 
+// AcceptBurst takes as many connections that are open as there are, and as cs has room for, and says how many.
+func (s *Stack) AcceptBurst(l *Listener, cs []*tcp.Conn) (n int) {
+	var ids [64]uint32
+	for n < len(cs) {
+		k := l.queue.Load().PopBulk(ids[:min(len(ids), len(cs)-n)])
+		if k == 0 {
+			break
+		}
+		for _, id := range ids[:k] {
+			cs[n] = s.conns.at(id)
+			n++
+		}
+	}
+	return n
+}
+
 // Acceptable says whether Accept has a connection.
 func (l *Listener) Acceptable() bool { return l.queue.Load().Len() > 0 }
 
@@ -218,14 +234,14 @@ func (s *Stack) join(c *tcp.Conn, o *Options, mac MAC) {
 // opened hands a connection that has come up, or failed to, to who waits for it.
 func (s *Stack) opened(c *tcp.Conn) {
 	up := c.State() != tcp.Closed
-	if up {
-		s.renew(c)
-	}
 	if c.Parent == 0 {
 		if up {
 			s.count.Opened++
 		}
 		return
+	}
+	if up {
+		s.renew(c) // its frames went to where the SYN came from
 	}
 	l := s.byID[c.Parent]
 	c.Parent = 0

@@ -39,6 +39,7 @@ type ports struct {
 	buf      [aes.BlockSize]byte
 	draws    uint64 // numbers drawn from prf for bind
 	counters [portCounters]uint32
+	next     uint16 // most likely the one that the next choose for the same destination gives
 
 	low, n uint32             // the first port of the range, and how many there are
 	base   uint32             // the port of bit 0 of the bitmaps: low rounded down to a whole word
@@ -131,25 +132,35 @@ func (p *ports) choose(raddr uint32, rport uint16, reuse bool) (port uint16, ref
 		e := p.dests.at(d)
 		taken, oldest, n = p.maps[e.bits], e.lists[1].first, e.n
 	}
-	f := p.random(0, k)
-	counter := &p.counters[f>>32%portCounters]
-	start := (uint32(f) + *counter) % p.n
-	i, found := uint32(0), false
 	if n < p.n {
-		i, found = p.search(p.low-p.base+start, p.bound, taken, func(port uint16) bool {
-			return p.tab.get(key{p.laddr, raddr, port, rport}) == 0
-		})
+		port, ok = p.free(k, raddr, rport, taken)
 	}
-	if found {
-		port = uint16(p.base + i)
-		*counter += (p.n+uint32(port)-p.low-start)%p.n + 1
+	if ok {
+		p.next = port + 1
 	} else if oldest != 0 {
-		port = p.refs.at(oldest).port
+		r := p.refs.at(oldest)
+		port = r.port
+		p.next = p.refs.at(r.next).port
 		p.forget(oldest)
 	} else {
 		return 0, 0, false
 	}
 	return port, p.take(k, port, reuse), true
+}
+
+// free is the next port that is not in use for destination k.
+func (p *ports) free(k uint64, raddr uint32, rport uint16, taken []uint64) (port uint16, ok bool) {
+	f := p.random(0, k)
+	counter := &p.counters[f>>32%portCounters]
+	start := (uint32(f) + *counter) % p.n
+	i, ok := p.search(p.low-p.base+start, p.bound, taken, func(port uint16) bool {
+		return p.tab.get(key{p.laddr, raddr, port, rport}) == 0
+	})
+	if ok {
+		port = uint16(p.base + i)
+		*counter += (p.n+uint32(port)-p.low-start)%p.n + 1
+	}
+	return port, ok
 }
 
 // wait notes that the connection of ref is in TIME-WAIT. ref 0, for a port that was not chosen, does nothing.

@@ -28,10 +28,12 @@ type Stack struct {
 	now     int64  // ns since the stack was made
 	tsc0    uint64 // clock at now = 0
 	nsPerHz uint64 // ns per cycle, times 2^32
+	ownTSC  bool   // the clock can be read without the port
 
 	conns    conns
 	table    *table
 	wheel    *wheel
+	waits    waits
 	ports    *ports
 	udpPorts *ports
 	neigh    *neighbours
@@ -42,7 +44,9 @@ type Stack struct {
 	flow     flow                // what the frames of the last segment's connection have in common
 	lastKey  key                 // the connection of the last segment: bursts come in runs
 	last     *tcp.Conn
+	at       int // the frame of the burst that is being looked at
 	seg      tcp.Segment
+	opts     tcp.Options // of seg, if it is a SYN
 	touched  []*tcp.Conn // connections with something to be done at the end of this turn
 	again    []*tcp.Conn // connections whose frames found no buffer: next turn
 	stuck    bool        // the port took nothing more in this turn
@@ -99,6 +103,7 @@ func New(cfg Config, worker, app dpdk.Lane) *Stack {
 	}
 	s.table = newTable(s.sec, 1024)
 	s.wheel = newWheel(0)
+	s.waits.due = never
 	s.ports = newPorts(s.sec, s.addr, s.table, portLow, portHigh)
 	s.udpPorts = newPorts(s.sec, s.addr, nil, portLow, portHigh)
 	s.cmds = ring.New[command](1024)
@@ -112,6 +117,7 @@ func New(cfg Config, worker, app dpdk.Lane) *Stack {
 	s.w.Exchange(dpdk.OpStock | dpdk.OpRx) // reads the clock; what is received is looked at by the first turn
 	s.tsc0 = s.w.TSC
 	s.now = s.clock(s.tsc0)
+	s.ownTSC = hasTSC && s.w.OwnTSC()
 	s.initNeighbours()
 	return s
 }

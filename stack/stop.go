@@ -9,6 +9,7 @@ func (s *Stack) Kill() {
 	s.app.lock.lock()
 	for _, l := range []*dpdk.Lane{&s.w, &s.app.lane} {
 		l.Exchange(dpdk.OpTx | dpdk.OpFree)
+		s.ownTSC = false
 		*l = dpdk.NewLane(&dpdk.Block{TSC: l.TSC}, nowhere(l.Hz()))
 	}
 	s.app.backlog.Store(0)

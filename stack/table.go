@@ -4,6 +4,7 @@ import (
 	crand "crypto/rand"
 	"encoding/binary"
 	"math/bits"
+	"unsafe"
 )
 
 // key names one connection: both addresses and ports, as numbers read big-endian from the wire.
@@ -101,7 +102,7 @@ func newTable(s secret, n int) *table {
 }
 
 func newArray(size int) array {
-	return array{slots: make([]slot, size), shift: uint(65 - bits.Len(uint(size)))}
+	return array{slots: huge(make([]slot, size)), shift: uint(65 - bits.Len(uint(size)))}
 }
 
 // len is the number of keys in the table.
@@ -151,6 +152,12 @@ func (t *table) getBurst(keys []key, ids []uint32) {
 	for i, k := range keys {
 		ids[i] = t.getHashed(k, hs[i&255])
 	}
+}
+
+// expect says that k will be looked up soon: its slot is fetched meanwhile.
+func (t *table) expect(k key) {
+	s := t.cur.slots
+	prefetch(unsafe.Pointer(&s[t.sec.sum(k)>>(t.cur.shift&63)&uint64(len(s)-1)]))
 }
 
 // put gives k the id, which must not be 0, whether or not k was there.

@@ -32,6 +32,7 @@ func (s *Stack) turn(op dpdk.Op) bool {
 		s.measureRoom()
 	}
 	for i := range s.w.Rx[:n&(2*dpdk.RxCap-1)] {
+		s.at = i
 		s.input(&s.w.Rx[i])
 	}
 	s.last, s.stuck = nil, false
@@ -50,6 +51,9 @@ func (s *Stack) turn(op dpdk.Op) bool {
 		busy = true
 	}
 	s.wheel.advance(s.now, s.fire)
+	if s.expire() {
+		busy = true
+	}
 	s.tickNeighbours()
 	s.settle()
 	s.neigh.publish(s.now) // after the frames that waited have gone out: what applications send comes behind them
@@ -78,6 +82,9 @@ func (s *Stack) attend() bool {
 		}
 		any = true
 		c := s.conns.at(id)
+		if c.ID == 0 {
+			continue // released meanwhile
+		}
 		c.Attn.Store(0) // before Sent looks: what the application does from here on is announced anew
 		c.Sent(&s.cfg.TCP, s.now)
 		s.touch(c)
@@ -148,7 +155,7 @@ const againMin = 32
 // finish does what a turn has left to do for a connection.
 func (s *Stack) finish(c *tcp.Conn) {
 	p := c.Pending()
-	if p == 0 {
+	if p == 0 || c.ID == 0 { // nothing, or released meanwhile
 		return
 	}
 	var left tcp.Pend // what could not be done, for want of a buffer or of the application's lane
@@ -196,14 +203,15 @@ func (s *Stack) finish(c *tcp.Conn) {
 		c.Linked |= waitNoted
 		s.ports.wait(c.PortRef)
 	}
-	if p&tcp.PendTimer != 0 {
-		if at := c.NextTimer(); at != 0 && (c.TimerAt == 0 || at < c.TimerAt) {
-			c.TimerAt = at
-			s.wheel.arm(c.ID, at)
-		}
+	if p&tcp.PendTimer != 0 && !c.Waits() { // or it most likely rests
+		s.arm(c)
 	}
 	c.Clear(p &^ left) // what comes up from here on is for another round
 	if p&tcp.PendOpen != 0 {
+		if c.NextTimer() == 0 { // the SYN's: it would find the connection's lines cold
+			c.TimerAt = 0
+			s.wheel.cancel(c.ID)
+		}
 		s.opened(c)
 	}
 	if w := c.Watch.Load(); w != 0 {
@@ -218,12 +226,23 @@ func (s *Stack) finish(c *tcp.Conn) {
 	switch {
 	case !gone && !c.Through():
 	case !s.withdraw(c):
-		c.Want(tcp.PendGone & p)
+		c.Want(tcp.PendGone&p | tcp.PendTimer) // anything, so that it gets here again
 		s.retry(c)
 	case gone:
 		s.release(c)
+	case s.mayCompact(c):
+		s.compact(c)
 	default:
 		s.shed(c) // a million of them may wait
+		s.arm(c)
+	}
+}
+
+// arm sees to it that the connection's timer fires in time.
+func (s *Stack) arm(c *tcp.Conn) {
+	if at := c.NextTimer(); at != 0 && (c.TimerAt == 0 || at < c.TimerAt) {
+		c.TimerAt = at
+		s.wheel.arm(c.ID, at)
 	}
 }
 
