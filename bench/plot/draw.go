@@ -30,10 +30,12 @@ type picture struct {
 	Series []series `json:"series"`
 }
 
-// series is one line. Faint ones are there to compare with: dashed and grey, with hollow marks.
+// series is one line. Faint ones are there to compare with: dashed and grey, with hollow marks. One that is the Back of the
+// series before it has its colour, and is dashed.
 type series struct {
 	Name   string  `json:"name"`
 	Faint  bool    `json:"faint"`
+	Back   bool    `json:"back"`
 	Points []point `json:"points"`
 }
 
@@ -130,7 +132,7 @@ func (p *picture) draw(c draw.Canvas) error {
 	low, high := p.span()
 	if p.Log {
 		pl.Y.Scale = plot.LogScale{}
-		pl.Y.Min, pl.Y.Max = math.Pow(10, math.Floor(math.Log10(low)+0.02)), high*1.4
+		pl.Y.Min, pl.Y.Max = below(low), high*1.4
 		pl.Y.Tick.Marker = decades{}
 	} else {
 		pl.Y.Min, pl.Y.Max = 0, high*1.1
@@ -145,13 +147,17 @@ func (p *picture) draw(c draw.Canvas) error {
 	legend.TextStyle.Font.Size = 11
 	legend.ThumbnailWidth = 28
 	legend.Padding = 3
-	for i, s := range p.Series {
-		if err := p.add(pl, &legend, s, i); err != nil {
+	i := -1
+	for _, s := range p.Series {
+		if !s.Back {
+			i++
+		}
+		if err := p.add(pl, &legend, s, max(i, 0)); err != nil {
 			return fmt.Errorf("series %q: %w", s.Name, err)
 		}
 	}
-	below := vg.Length(len(p.Notes))*noteLine + edge
-	area := draw.Crop(c, edge+nameStrip, -legendPart-edge, below, -edge)
+	notes := vg.Length(len(p.Notes))*noteLine + edge
+	area := draw.Crop(c, edge+nameStrip, -legendPart-edge, notes, -edge)
 	pl.Draw(area)
 	// The name of y is drawn here: plot leaves room for it at the middle of the numbers, which on a logarithmic axis is
 	// near the top.
@@ -160,12 +166,23 @@ func (p *picture) draw(c draw.Canvas) error {
 	style.XAlign, style.YAlign = draw.XCenter, draw.YTop
 	inside := pl.DataCanvas(area)
 	c.FillText(style, vg.Point{X: edge, Y: inside.Center().Y}, p.Y)
-	legend.Draw(draw.Crop(c, width-legendPart, -edge, below, -edge-26))
+	legend.Draw(draw.Crop(c, width-legendPart, -edge, notes, -edge-26))
 	small := draw.TextStyle{Color: color.Gray{0x44}, Font: font.From(plot.DefaultFont, 10), Handler: plot.DefaultTextHandler}
 	for i, note := range p.Notes {
 		c.FillText(small, vg.Point{X: edge, Y: vg.Length(len(p.Notes)-i)*noteLine - 4}, note)
 	}
 	return nil
+}
+
+// below is the nearest of 1, 2 and 5 times a power of ten that leaves some room under y.
+func below(y float64) float64 {
+	decade := math.Pow(10, math.Floor(math.Log10(y)))
+	for _, m := range []float64{5, 2, 1} {
+		if m*decade < 0.9*y {
+			return m * decade
+		}
+	}
+	return decade / 2
 }
 
 // span is the least and the greatest that is drawn.
@@ -226,6 +243,9 @@ func (p *picture) add(pl *plot.Plot, legend *plot.Legend, s series, i int) error
 	}
 	var ink color.Color = colours[i%len(colours)]
 	marks.Shape, marks.Radius, line.Width = full[i%len(full)], 3.5, 1.8
+	if s.Back {
+		marks.Shape, line.Dashes = hollow[i%len(hollow)], []vg.Length{3, 2}
+	}
 	if s.Faint {
 		ink = color.Gray{uint8(0x60 + 0x18*(i%3))}
 		marks.Shape, line.Width, line.Dashes = hollow[i%len(hollow)], 1.1, []vg.Length{5, 3}

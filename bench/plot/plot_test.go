@@ -2,6 +2,7 @@ package main
 
 import (
 	"image/png"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ func TestDraw(t *testing.T) {
 	p := picture{Title: "title", X: "x, bytes", Y: "y, Gb/s", Log: true, Places: []string{"a", "b"}, Notes: []string{"a note"},
 		Series: []series{
 			{Name: "ours", Points: []point{{0, 1, 0.5, 2}, {1, 10, 9, 11}}},
+			{Name: "ours, back", Back: true, Points: []point{{0, 2, 0, 0}}},
 			{Name: "theirs", Faint: true, Points: []point{{0, 0, 0, 0}, {1, 3, 0, 0}}}, // 0 has no place on the axis
 		}}
 	if err := p.check(); err != nil {
@@ -38,6 +40,14 @@ func TestDraw(t *testing.T) {
 	for _, want := range []string{"title", "x, bytes", "y, Gb/s", "ours", "theirs", "a note"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the SVG does not say %q", want)
+		}
+	}
+}
+
+func TestBelow(t *testing.T) {
+	for y, want := range map[float64]float64{7: 5, 5: 2, 2.5: 2, 1.05: 0.5, 0.03: 0.02} {
+		if got := below(y); math.Abs(got/want-1) > 1e-9 {
+			t.Errorf("below(%g) = %g, want %g", y, got, want)
 		}
 	}
 }

@@ -26,6 +26,7 @@ type picture struct {
 type series struct {
 	Name   string  `json:"name"`
 	Faint  bool    `json:"faint"`
+	Back   bool    `json:"back,omitempty"` // the other direction of the series before it
 	Points []point `json:"points"`
 }
 
@@ -107,7 +108,7 @@ func (st *store) picture(all []summary, paper []paperFigure) (picture, bool) {
 			name += ", back"
 			if _, ok := place[name]; !ok {
 				place[name] = len(pic.Series)
-				pic.Series = append(pic.Series, series{Name: name})
+				pic.Series = append(pic.Series, series{Name: name, Back: true})
 			}
 			at := &pic.Series[place[name]]
 			back := point{Place: where, Y: s.mid.BackBPS / 1e9, Low: s.mid.BackBPS / 1e9}
