@@ -98,6 +98,40 @@ func parse(args []string) (*options, error) {
 	default:
 		return nil, usagef("%s is no verb; the first argument is recv, send, ping, conn or help", oneLine(o.verb))
 	}
+	f := newFlags(o)
+	err := f.Parse(args[1:])
+	if !f.Changed("connect-timeout") && o.timeout > 0 {
+		o.connectIn = o.timeout
+	}
+	switch {
+	case err == pflag.ErrHelp:
+		return o, err
+	case err != nil:
+		return nil, usagef("%s; see 'linux-perf help'", oneLine(err.Error()))
+	case f.NArg() > 0:
+		return nil, usagef("%s belongs to no option; options begin with --", oneLine(f.Arg(0)))
+	case o.format != "text" && o.format != "json":
+		return nil, usagef("--format %s: want text or json", oneLine(o.format))
+	case o.tcp && o.udp:
+		return nil, usagef("--tcp and --udp exclude each other: give one of them")
+	case o.bidir && o.udp:
+		return nil, usagef("--bidir needs --tcp: datagrams may be lost and have no end")
+	case o.bidir && o.echo:
+		return nil, usagef("--bidir and --echo exclude each other: give one of them")
+	case o.verb == "ping" && o.size == 0:
+		return nil, usagef("--size 0: a ping is at least 1 byte")
+	case o.udp && o.verb == "ping" && (o.size < 8 || o.size > maxDatagram):
+		return nil, usagef("--size %d: a datagram holds a number that tells when it is late: want 8 to %d bytes", o.size, maxDatagram)
+	case f.Changed("hdr") && o.hdr == "":
+		return nil, usagef("--hdr needs a file's name, or - for standard output")
+	case o.verb != "recv" && !o.peer.IsValid():
+		return nil, usagef("--connect-ip is missing: give the receiver's address, such as --connect-ip 10.0.0.1")
+	}
+	return o, nil
+}
+
+// newFlags are the options of a verb.
+func newFlags(o *options) *pflag.FlagSet {
 	f := pflag.NewFlagSet("linux-perf "+o.verb, pflag.ContinueOnError)
 	f.Usage = func() {}
 	f.Var(host{&o.bind}, "bind-ip", "")
@@ -135,33 +169,5 @@ func parse(args []string) (*options, error) {
 		f.Var(number{&o.count, 0, math.MaxInt32}, "count", "")
 		f.StringVar(&o.hdr, "hdr", "", "")
 	}
-	err := f.Parse(args[1:])
-	if !f.Changed("connect-timeout") && o.timeout > 0 {
-		o.connectIn = o.timeout
-	}
-	switch {
-	case err == pflag.ErrHelp:
-		return o, err
-	case err != nil:
-		return nil, usagef("%s; see 'linux-perf help'", oneLine(err.Error()))
-	case f.NArg() > 0:
-		return nil, usagef("%s belongs to no option; options begin with --", oneLine(f.Arg(0)))
-	case o.format != "text" && o.format != "json":
-		return nil, usagef("--format %s: want text or json", oneLine(o.format))
-	case o.tcp && o.udp:
-		return nil, usagef("--tcp and --udp exclude each other: give one of them")
-	case o.bidir && o.udp:
-		return nil, usagef("--bidir needs --tcp: datagrams may be lost and have no end")
-	case o.bidir && o.echo:
-		return nil, usagef("--bidir and --echo exclude each other: give one of them")
-	case o.verb == "ping" && o.size == 0:
-		return nil, usagef("--size 0: a ping is at least 1 byte")
-	case o.udp && o.verb == "ping" && (o.size < 8 || o.size > maxDatagram):
-		return nil, usagef("--size %d: a datagram holds a number that tells when it is late: want 8 to %d bytes", o.size, maxDatagram)
-	case f.Changed("hdr") && o.hdr == "":
-		return nil, usagef("--hdr needs a file's name, or - for standard output")
-	case o.verb != "recv" && !o.peer.IsValid():
-		return nil, usagef("--connect-ip is missing: give the receiver's address, such as --connect-ip 10.0.0.1")
-	}
-	return o, nil
+	return f
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 )
 
@@ -36,7 +37,9 @@ func TestWrongOptions(t *testing.T) {
 	}
 	var out, err bytes.Buffer
 	require.Equal(t, 0, run(t.Context(), []string{"recv", "--help"}, &out, &err))
-	require.Contains(t, out.String(), "Options")
+	for _, verb := range []string{"recv", "send", "ping", "conn"} {
+		newFlags(&options{verb: verb}).VisitAll(func(f *pflag.Flag) { require.Contains(t, out.String(), "--"+f.Name) })
+	}
 }
 
 // Both ends in one process, over the loopback: what is received is what was sent, and each connection has its part.
