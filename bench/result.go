@@ -23,6 +23,9 @@ type result struct {
 	// Of rows whose unit is the life of a connection; FloorNs and Ratio are by the kernel's then.
 	NsPerCycle, LinuxNsPerCycle float64 `json:"-"`
 
+	// Of rows whose unit is a round trip, the median; FloorNs and Ratio are by the kernel's then.
+	NsPerTrip, P99Ns, LinuxNsPerTrip float64 `json:"-"`
+
 	blocks []block
 }
 
@@ -75,7 +78,17 @@ func quartiles(blocks []block, of func(block) float64) (q [3]float64) {
 
 // print writes the result as a line of JSON.
 func (r result) print(w io.Writer) error {
-	if r.NsPerCycle == 0 {
+	switch {
+	case r.NsPerTrip != 0:
+		return json.NewEncoder(w).Encode(struct {
+			Bench string  `json:"bench"`
+			Size  int     `json:"bytes"`
+			Ns    float64 `json:"ns_per_round_trip"`
+			P99   float64 `json:"p99_ns"`
+			Linux float64 `json:"linux_ns_per_round_trip"`
+			Ratio float64 `json:"ratio"`
+		}{r.Bench, pingSize, r.NsPerTrip, r.P99Ns, r.LinuxNsPerTrip, r.Ratio})
+	case r.NsPerCycle == 0:
 		return json.NewEncoder(w).Encode(r)
 	}
 	return json.NewEncoder(w).Encode(struct {

@@ -37,7 +37,7 @@ func tableOf(w io.Writer, results []result) table.Writer {
 
 const legend = `ns/segment: median of the blocks of a row, each being the lower quartile of its samples; spread: half the distance
 between the blocks' quartiles. One core: both ends together; two cores: from one segment's arrival to the next.
-cycle: ns per connection, beside the kernel's in place of the floor.
+cycle: ns per connection, beside the kernel's in place of the floor. ping: median ns of a round trip, likewise.
 `
 
 func whole(n int) string {
