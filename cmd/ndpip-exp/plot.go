@@ -146,9 +146,13 @@ func (p *plan) lineName(s summary, axes []axis, x int) string {
 	return strings.Join(parts, ", ")
 }
 
-// addPaper adds the paper's pairs of a stack with itself. All nine would hide ours; they are in the tables.
+// addPaper adds the paper's pairs of a stack with itself, in the same order whatever the experiment. All nine would hide ours;
+// they are in the tables.
 func (pic *picture) addPaper(paper []paperFigure, x axis) bool {
 	place := make(map[string]int)
+	order := []string{"SlimTCP", "f-stack", "mtcp"}
+	paper = slices.Clone(paper)
+	slices.SortStableFunc(paper, func(a, b paperFigure) int { return slices.Index(order, a.tx) - slices.Index(order, b.tx) })
 	for _, f := range paper {
 		at := slices.Index(x.all, x.of(cell{MSS: f.mss, Connections: f.connections}))
 		if f.tx != f.rx || at < 0 {
