@@ -61,6 +61,10 @@ type Config struct {
 	// vfio-pci); others are looked at in between, every 50 µs at first and every 2 ms when they were idle for long.
 	// 0: they never sleep.
 	IdleSleep time.Duration
+	// Control is the Unix socket through which cmd/ndpip-stat looks at this process: its path, or "off". "": what the
+	// environment variable NDPIP_CONTROL says, or else a file named by the process's number in ControlDir. It is for this
+	// user alone.
+	Control string
 	// KeepEAL leaves DPDK running when the host stops, for a later Open in the same process: DPDK can be started once only.
 	KeepEAL bool
 }
@@ -72,6 +76,7 @@ type Host struct {
 	dev     device
 	launch  func(work func()) error // starts the worker's thread
 	sleeper *dpdk.Sleeper           // nil: nobody sleeps
+	since   time.Time               // when it was opened
 	fds     fdTable
 	bufs    bufTable
 	stopped atomic.Bool
@@ -91,6 +96,7 @@ type Host struct {
 type device interface {
 	stats() (drops uint64, inUse int) // frames that the port dropped; buffers that are not free
 	linkUp() bool
+	look() PortView
 	release() error // gives all of it back, once the stack has stopped
 	sleeper() (*dpdk.Sleeper, error)
 }
@@ -98,9 +104,9 @@ type device interface {
 // Stats are a host's counters: the stack's, and sums over them.
 type Stats struct {
 	stack.Counters
-	Drops     uint64 // received frames that were dropped, for whatever reason
-	PortDrops uint64 // frames that the port dropped for want of a buffer or of room in its queue
-	InUse     int    // buffers of all pools that are not free; after Stop, those that never came back
+	Drops     uint64 `help:"received frames that were dropped, for whatever reason"`
+	PortDrops uint64 `help:"frames that the port dropped for want of a buffer or of room in its queue"`
+	InUse     int    `kind:"gauge" help:"buffers of all pools that are not free"` // after Stop, those that never came back
 	Faults    dpdk.FaultCounts
 }
 
@@ -149,6 +155,7 @@ const farewell = 300 * time.Millisecond
 
 func (h *Host) stop() error {
 	h.stopped.Store(true)
+	leave(h)
 	h.fds.each(func(s *sock) {
 		if h.close(s) != nil { // somebody else is closing it, and may wait for its peer
 			s.rouseAll()

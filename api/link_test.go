@@ -32,6 +32,8 @@ func (p *linkPort) linkUp() bool { return true }
 
 func (p *linkPort) sleeper() (*dpdk.Sleeper, error) { return (*dpdk.Port)(nil).NewSleeper(0) }
 
+func (p *linkPort) look() PortView { return PortView{Name: "link", Link: true} }
+
 func (p *linkPort) release() error {
 	p.end.FreeLane(p.worker)
 	p.end.FreeLane(p.app)

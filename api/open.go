@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"time"
 
 	"ndpip/dpdk"
 	"ndpip/stack"
@@ -89,7 +90,7 @@ func open(cfg Config, p *dpdkPort) (*Host, error) {
 // newHost makes a host on a stack, and starts its worker by launch (nil: on a new thread). With an error, the stack and
 // the device are the caller's.
 func newHost(cfg Config, st *stack.Stack, dev device, launch func(work func()) error) (*Host, error) {
-	h := &Host{cfg: cfg, st: st, dev: dev, launch: launch}
+	h := &Host{cfg: cfg, st: st, dev: dev, launch: launch, since: time.Now()}
 	if cfg.IdleSleep > 0 {
 		var err error
 		if h.sleeper, err = dev.sleeper(); err != nil {
@@ -97,23 +98,34 @@ func newHost(cfg Config, st *stack.Stack, dev device, launch func(work func()) e
 		}
 		st.SetRest(cfg.IdleSleep, h.sleeper)
 	}
-	if cfg.Inline {
-		return h, nil
-	}
 	if launch == nil {
 		h.launch = h.newThread
 	}
-	err := h.startNews()
-	if err == nil {
-		if err = h.startWorker(); err != nil {
-			h.stopNews()
-		}
-	}
-	if err != nil {
+	if err := h.begin(); err != nil {
 		h.noSleeper()
 		return nil, err
 	}
 	return h, nil
+}
+
+// begin starts what works by itself, and makes the host known.
+func (h *Host) begin() error {
+	if h.cfg.Inline {
+		return enter(h)
+	}
+	if err := h.startNews(); err != nil {
+		return err
+	}
+	err := h.startWorker()
+	if err == nil {
+		if err = enter(h); err != nil {
+			h.st.Stop()
+		}
+	}
+	if err != nil {
+		h.stopNews()
+	}
+	return err
 }
 
 func (h *Host) noSleeper() {

@@ -12,6 +12,8 @@ package dpdk
 
 static unsigned mempool_size(const struct rte_mempool *mp) { return mp->size; }
 
+static const char *mempool_name(const struct rte_mempool *mp) { return mp->name; }
+
 // DPDK's own choice is a ring, which hands out the buffer that was returned longest ago: when one thread takes buffers
 // and another returns them, all buffers of the pool pass through the processor's caches in turn. A stack hands out the
 // one returned last. The lock-free one does not make others wait for a thread that is preempted in it. A platform that
@@ -133,6 +135,9 @@ func (p *Mempool) InUse() int { return int(C.rte_mempool_in_use_count(p.mp)) }
 
 // Avail is how many buffers are in the pool, caches included.
 func (p *Mempool) Avail() int { return int(C.rte_mempool_avail_count(p.mp)) }
+
+// Name is what DPDK knows the pool by.
+func (p *Mempool) Name() string { return C.GoString(C.mempool_name(p.mp)) }
 
 // Size is how many buffers the pool has.
 func (p *Mempool) Size() int { return p.n }

@@ -18,6 +18,7 @@ type appSide struct {
 	txSegments  uint64
 	txPayload   uint64
 	txDatagrams uint64
+	tally       appTally
 
 	// backlog says that the lane holds frames that the port did not take. The worker sends them if the application
 	// does not come back.
@@ -143,7 +144,9 @@ func (s *Stack) mayTake() uint32 {
 		return burstMax
 	}
 	a := &s.app
-	return uint32(min(max(limit*3/4-int(a.taken-a.returned.Load()), 0), burstMax))
+	held := a.taken - a.returned.Load()
+	peak(&a.tally.held, held)
+	return uint32(min(max(limit*3/4-int(held), 0), burstMax))
 }
 
 // Flush returns the buffers that reads have freed, and sends what waits for the port.
@@ -240,7 +243,8 @@ const burstMax = 64
 // The order: the frames are written, entered in the transmit ring, made known to the worker by Commit, and only then
 // handed to the port, so that no acknowledgement can come for what the worker does not know.
 func (s *Stack) sendBurst(c *tcp.Conn, p []byte) int {
-	l := &s.app.lane
+	a := &s.app
+	l := &a.lane
 	if l.NTx > 0 && !s.drainApp() {
 		return 0
 	}
@@ -249,6 +253,7 @@ func (s *Stack) sendBurst(c *tcp.Conn, p []byte) int {
 	n := min(uint32(min(len(p), burstMax<<16)), room)
 	if n == 0 {
 		if !idle {
+			a.tally.windowStalls++
 			return 0
 		}
 		n = 1 // the window is closed and nothing is under way: one byte waits, for the persist timer to send
@@ -259,6 +264,7 @@ func (s *Stack) sendBurst(c *tcp.Conn, p []byte) int {
 		l.Exchange(dpdk.OpFree | dpdk.OpStock)
 	}
 	if segs = min(segs, l.NStock, s.mayTake()); segs == 0 {
+		a.tally.ringStalls++
 		return 0
 	}
 	if n > segs*mss {
@@ -318,7 +324,7 @@ func (s *Stack) sendBurst(c *tcp.Conn, p []byte) int {
 		p, n = p[k:], n-k
 	}
 	l.NStock -= segs
-	s.app.taken += uint64(segs)
+	a.taken += uint64(segs)
 	tail += segs
 	if !closed {
 		l.NTx = segs
@@ -330,10 +336,10 @@ func (s *Stack) sendBurst(c *tcp.Conn, p []byte) int {
 	if c.Commit(nxt, seq, tail) || closed {
 		s.attention(c)
 	}
-	s.app.txPayload += uint64(n)
+	a.txPayload += uint64(n)
 	if !closed {
 		c.Tell(ack)
-		s.app.txSegments += uint64(l.NTx)
+		a.txSegments += uint64(l.NTx)
 		s.drainApp()
 	}
 	return int(n)
@@ -370,6 +376,7 @@ func (s *Stack) Fin(c *tcp.Conn) {
 		c.HoldFin(nxt)
 	}
 	c.CommitFin(nxt)
+	a.tally.fins++
 	s.drainApp()
 	s.attention(c)
 	a.lock.unlock()

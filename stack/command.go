@@ -40,13 +40,14 @@ type control struct {
 
 // commands carries out what the application has asked for.
 func (s *Stack) commands() bool {
-	any := false
+	n := uint64(0)
 	for {
 		c, ok := s.cmds.Pop()
 		if !ok {
-			return any
+			peak(&s.count.CommandPeak, n)
+			return n > 0
 		}
-		any = true
+		n++
 		s.execute(c)
 	}
 }

@@ -26,30 +26,36 @@ func (d Drop) String() string { return dropNames[d] }
 // ParseOK is the index in Counters.Parse that stands for no fault.
 const ParseOK = int(wire.OK)
 
-// Counters of one stack. Each has one writer; Stack.Counters gives a consistent copy.
+// Counters of one stack. Each has one writer, and is a plain number to it; Stack.Counters gives a consistent copy. What
+// they are called elsewhere, and what they mean, see Metrics.
 type Counters struct {
-	RxFrames, RxBytes  uint64
-	TxFrames           uint64
-	RxSegments, RxData uint64 // TCP segments; those whose payload was taken
-	TxSegments         uint64 // TCP segments with payload sent by the application
-	RxPayload          uint64 // bytes read by applications
-	TxPayload          uint64 // bytes written by applications
-	Acks               uint64 // pure ACKs sent
-	Retransmits        uint64 // segments sent again
-	Probes             uint64
-	Resets             uint64 // RSTs sent
-	Opened, Accepted   uint64 // connections that came up by connect, by accept
-	CookiesSent        uint64 // SYNs answered by a cookie
-	CookiesTaken       uint64 // connections that came up by one
-	Closed             uint64 // connections released
-	NoBuffer           uint64 // times a frame of the stack's own found no buffer
-	TxDropped          uint64 // frames of the stack's own dropped because the port did not take them
-	EchoReplies        uint64
-	RxDatagrams        uint64
-	TxDatagrams        uint64
-	Connections        uint64 // connections that exist now
-	Drop               [NumDrops]uint64
-	Parse              [wire.NumDrops]uint64 // frames dropped by the parser, by its reason
+	RxFrames     uint64 `help:"frames received"`
+	RxBytes      uint64 `help:"bytes of them"`
+	TxFrames     uint64 `help:"frames that the port took"`
+	RxSegments   uint64 `help:"TCP segments received"`
+	RxData       uint64 `help:"TCP segments whose payload was taken"`
+	TxSegments   uint64 `help:"TCP segments with payload that applications sent"`
+	RxPayload    uint64 `help:"bytes read by applications"`
+	TxPayload    uint64 `help:"bytes written by applications"`
+	Acks         uint64 `help:"pure ACKs sent"`
+	Retransmits  uint64 `help:"segments sent again"`
+	Probes       uint64 `help:"window and keep-alive probes sent"`
+	Resets       uint64 `help:"RSTs sent"`
+	Opened       uint64 `help:"connections that came up by connect"`
+	Accepted     uint64 `help:"connections that came up by accept"`
+	CookiesSent  uint64 `help:"SYNs answered by a cookie"`
+	CookiesTaken uint64 `help:"connections that came up by a cookie"`
+	Closed       uint64 `help:"connections released"`
+	NoBuffer     uint64 `help:"times a frame of the stack's own found no buffer"`
+	TxDropped    uint64 `help:"frames of the stack's own dropped because the port did not take them"`
+	EchoReplies  uint64 `help:"pings answered"`
+	RxDatagrams  uint64 `help:"datagrams received"`
+	TxDatagrams  uint64 `help:"datagrams sent"`
+	Connections  uint64 `help:"connections that exist now" kind:"gauge"`
+	Tally
+	ARP   NeighbourCounters     `name:"arp"`
+	Drop  [NumDrops]uint64      `name:"dropped" label:"reason" help:"frames dropped although their headers are well formed"`
+	Parse [wire.NumDrops]uint64 `name:"malformed" label:"reason" help:"frames that the parser dropped"`
 }
 
 // Counters gives a copy of all counters, taken between two turns.
@@ -58,11 +64,13 @@ func (s *Stack) Counters() (n Counters) {
 		n = s.count
 		n.Connections = uint64(s.conns.used + s.waits.n)
 		n.TxFrames = s.w.TxSent
+		s.tallyNow(&n)
 	})
 	s.app.lock.lock()
 	n.TxSegments, n.TxPayload = s.app.txSegments, s.app.txPayload
 	n.TxDatagrams = s.app.txDatagrams
 	n.TxFrames += s.app.lane.TxSent
+	s.app.tally.add(&n, &s.app)
 	s.app.lock.unlock()
 	n.RxPayload = s.app.rxPayload.Load()
 	return n

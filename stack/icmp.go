@@ -120,6 +120,7 @@ func (s *Stack) unreachable(b []byte, h *wire.IPv4, code uint8) {
 	wire.PutEthernet(out, wire.EthSrc(b), s.mac, wire.TypeIPv4)
 	wire.PutIPv4(out[ethLen:], s.addr, h.Src(), wire.ProtoICMP, ipLen+n, 0)
 	f.Len, f.Flags = uint32(ethLen+ipLen+n), 0
+	s.count.UnreachSent++
 	s.queue(f)
 }
 

@@ -73,14 +73,21 @@ func (s *Stack) next(f *dpdk.Frame) (kept bool) {
 	if s.room <= s.tight || !c.Next(seq, ack, wnd, n-ipLen-tcpLen, uintptr(f.Handle), f.Addr+hdrLen) {
 		b := f.Bytes()
 		l4 := b[ethLen+ipLen : ethLen+n]
-		s.count.RxBytes += uint64(f.Len)
-		s.count.RxSegments++
 		s.read(f, (*wire.TCP)(l4), len(l4), tcpLen)
+		if counting {
+			s.count.RxBytes += uint64(f.Len)
+			s.count.RxSegments++
+			if s.seg.Len == 0 {
+				s.count.RxAcks++
+			}
+		}
 		return s.feed(f, b, (*wire.IPv4)(b[ethLen:]), l4, s.lastKey, c)
 	}
-	s.count.RxBytes += uint64(f.Len)
-	s.count.RxSegments++
-	s.count.RxData++
+	if counting {
+		s.count.RxBytes += uint64(f.Len)
+		s.count.RxSegments++
+		s.count.RxData++
+	}
 	s.hold()
 	if c.Linked&inBurst == 0 {
 		if c.KeepIdle != 0 {
@@ -201,6 +208,7 @@ func (s *Stack) inputTCP(f *dpdk.Frame, b []byte, h *wire.IPv4, l4 []byte) (kept
 	k := key{h.Dst(), h.Src(), t.DstPort(), t.SrcPort()}
 	s.read(f, t, len(l4), off)
 	s.count.RxSegments++
+	s.countKind(s.seg.Flags, s.seg.Len)
 	c := s.last
 	if c == nil || k != s.lastKey {
 		s.lookAhead()
@@ -279,6 +287,7 @@ func (s *Stack) feed(f *dpdk.Frame, b []byte, h *wire.IPv4, l4 []byte, k key, c 
 		return true
 	case tcp.Gathered:
 		s.count.RxData++
+		s.count.Gathered++
 	case tcp.Refuse:
 		if c.State() == tcp.Closed { // earlier in this burst
 			s.unlink(c)

@@ -64,20 +64,20 @@ type neighHeld struct {
 	next  uint32
 }
 
-// neighCounters count what the neighbour cache did.
-type neighCounters struct {
-	Requests  uint64 // broadcast requests sent
-	Probes    uint64 // unicast requests sent
-	Replies   uint64 // requests for the own address answered
-	Learnt    uint64 // addresses that became known
-	Moved     uint64 // known neighbours whose MAC changed
-	Failed    uint64 // addresses that nobody answered for
-	Evicted   uint64 // entries that made room for others
-	QueueFull uint64 // frames refused by hold
-	Conflicts uint64 // packets of others that claim the own address
-	BadSource uint64 // packets with a sender that no neighbour can have
-	Own       uint64 // own packets that came back
-	Static    uint64 // packets that contradict a static entry
+// NeighbourCounters count what the neighbour cache did.
+type NeighbourCounters struct {
+	Requests  uint64 `help:"broadcast requests sent"`
+	Probes    uint64 `help:"unicast requests sent"`
+	Replies   uint64 `help:"requests for the own address answered"`
+	Learnt    uint64 `help:"addresses that became known"`
+	Moved     uint64 `help:"known neighbours whose MAC changed"`
+	Failed    uint64 `help:"addresses that nobody answered for"`
+	Evicted   uint64 `help:"entries that made room for others"`
+	QueueFull uint64 `help:"frames refused by hold"`
+	Conflicts uint64 `help:"packets of others that claim the own address"`
+	BadSource uint64 `help:"packets with a sender that no neighbour can have"`
+	Own       uint64 `help:"own packets that came back"`
+	Static    uint64 `help:"packets that contradict a static entry"`
 }
 
 // neighbours is the ARP cache (RFC 826, RFC 1122 2.3.2): which MAC address an on-link address has. It belongs to the
@@ -91,7 +91,7 @@ type neighbours struct {
 	route
 	mac    wire.MAC
 	max    int // dynamic entries
-	count  neighCounters
+	count  NeighbourCounters
 	index  map[uint32]uint32 // entry by IP address
 	entry  []neighEntry      // [0] is none; then the static ones, then the dynamic
 	free   uint32            // unused entries, by links[lruLinks].next

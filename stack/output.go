@@ -85,6 +85,9 @@ func (s *Stack) sendAck(c *tcp.Conn) bool {
 			return false
 		}
 		s.count.Acks++
+		if wnd == 0 {
+			s.count.ZeroWindows++
+		}
 	}
 	return true
 }
@@ -95,6 +98,7 @@ func (s *Stack) sendSyn(c *tcp.Conn) bool {
 	var buf [8]byte
 	opts := buf[:wire.PutOptions(buf[:], wire.Options{MSS: mss, Scale: shift})]
 	iss, rcvNxt := c.SynNumbers()
+	s.count.TxSyns++
 	if c.State() == tcp.SynReceived {
 		return s.segment(c, iss, rcvNxt, tcp.SYN|tcp.ACK, c.SynWindow(), opts)
 	}

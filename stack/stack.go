@@ -140,6 +140,7 @@ type turnState struct {
 	stop    atomic.Bool
 	done    chan struct{}
 	observe func(busy bool) // see Observe
+	clock   turnClock       // the worker's own
 }
 
 // Run is the worker: turns without end, until Stop. With yield the thread gives its CPU away when a turn had nothing
@@ -149,6 +150,9 @@ func (s *Stack) Run(yield bool) {
 	var idle int64 // since when there was nothing to do; 0: there was
 	for !s.turns.stop.Load() {
 		busy := s.turn(op)
+		if counting {
+			s.timeTurn(busy)
+		}
 		if busy {
 			op, idle = 0, 0
 		} else if yield {

@@ -35,6 +35,9 @@ func (s *Stack) turn(op dpdk.Op) bool {
 		s.at = i
 		s.input(&s.w.Rx[i])
 	}
+	if n > 0 && s.cfg.RxBuffers > 0 {
+		peak(&s.count.RxHeldPeak, uint64(s.cfg.RxBuffers*3/4-s.room))
+	}
 	s.last, s.stuck = nil, false
 	if len(s.again) > 0 {
 		s.touchAgain()
@@ -58,6 +61,12 @@ func (s *Stack) turn(op dpdk.Op) bool {
 	s.settle()
 	s.neigh.publish(s.now) // after the frames that waited have gone out: what applications send comes behind them
 	s.helpApp()
+	if counting {
+		s.count.Turns++
+		if busy {
+			s.count.BusyTurns++
+		}
+	}
 	return busy
 }
 
@@ -74,13 +83,14 @@ func (s *Stack) touch(c *tcp.Conn) {
 
 // attend looks at the connections that the application has sent on from idle, or read from.
 func (s *Stack) attend() bool {
-	any := false
+	n := uint64(0)
 	for {
 		id, ok := s.attn.Pop()
 		if !ok {
-			return any
+			peak(&s.count.AttentionPeak, n)
+			return n > 0
 		}
-		any = true
+		n++
 		c := s.conns.at(id)
 		if c.ID == 0 {
 			continue // released meanwhile
@@ -97,6 +107,7 @@ func (s *Stack) fire(id uint32) {
 	c.TimerAt = 0
 	c.Timer(&s.cfg.TCP, s.now)
 	if c.Pending()&(tcp.PendRtx|tcp.PendSyn|tcp.PendProbe) != 0 {
+		s.countTimeout(c.Pending())
 		if c.Unanswered() {
 			s.neigh.doubt(c.NextHop, s.now) // the peer may have moved
 		}
@@ -125,6 +136,7 @@ func (s *Stack) finishAll() {
 		c.Linked &^= inBurst
 		s.finish(c)
 	}
+	peak(&s.count.TouchedPeak, uint64(len(s.touched)))
 	s.touched = s.touched[:0]
 }
 

@@ -89,6 +89,7 @@ func (s *Stack) sendBufs(c *tcp.Conn, f []dpdk.Frame) (n int, e syscall.Errno) {
 		return 0, 0
 	}
 	room, nxt, idle := c.Room()
+	given := len(f)
 	f = f[:s.txEntries(c, uint32(len(f)))]
 	ack, wnd := c.AckWord()
 	tail, seq := c.TxTail(), nxt
@@ -136,6 +137,7 @@ func (s *Stack) sendBufs(c *tcp.Conn, f []dpdk.Frame) (n int, e syscall.Errno) {
 		n++
 	}
 	if seq == nxt {
+		s.countStall(room, given, len(f))
 		if n == 0 && e == 0 && len(f) > 0 && (idle || room > 0 && c.Worth(room)) {
 			s.holdBuf(c, &f[0])
 			n = 1

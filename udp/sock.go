@@ -76,3 +76,6 @@ func (s *Sock) Len() int { return s.queue.Len() }
 
 // Readable says whether there is a datagram.
 func (s *Sock) Readable() bool { return s.queue.Len() > 0 }
+
+// Bytes is how much payload waits.
+func (s *Sock) Bytes() int { return int(s.bytes.Load()) }

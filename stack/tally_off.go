@@ -1,0 +1,5 @@
+//go:build ndpip_nocount
+
+package stack
+
+const counting = false
