@@ -25,6 +25,7 @@ import (
 //	look     one line: a ProcessView as JSON
 //	sockets  a line for each socket, its host's address and a SocketView as JSON, and an empty line
 //	metrics  OpenMetrics text, which ends with "# EOF"
+//	capture SNAP FILTER  a capture, until the visitor hangs up; SNAP 0 keeps whole frames
 //
 // Anything else is answered by a line "error: …".
 
@@ -196,8 +197,13 @@ func converse(c net.Conn) {
 		if err != nil {
 			return
 		}
+		words := strings.Fields(line)
+		if len(words) > 0 && words[0] == "capture" {
+			captureTo(c, in, words[1:])
+			return
+		}
 		out := bufio.NewWriterSize(c, 64<<10)
-		answer(strings.Fields(line), out)
+		answer(words, out)
 		_ = c.SetWriteDeadline(time.Now().Add(10 * time.Second)) // one that does not read is left
 		if out.Flush() != nil {
 			return
@@ -205,10 +211,43 @@ func converse(c net.Conn) {
 	}
 }
 
-func answer(words []string, w *bufio.Writer) {
+// captureTo sends a capture of all hosts until the visitor leaves.
+func captureTo(c net.Conn, in io.Reader, words []string) {
+	conf := CaptureConfig{}
+	if len(words) > 0 {
+		var err error
+		if conf.Snap, err = strconv.Atoi(words[0]); err != nil {
+			fmt.Fprintf(c, "error: %q: want how many bytes to keep of a frame\n", words[0])
+			return
+		}
+		conf.Filter = strings.Join(words[1:], " ")
+	}
+	p, err := startCapture(hasty{c}, conf, seen())
+	if err != nil {
+		fmt.Fprintf(c, "error: %v\n", err)
+		return
+	}
+	_, _ = io.Copy(io.Discard, in)
+	_, _ = p.Stop()
+}
+
+// hasty is a connection that gives up on a visitor who does not read.
+type hasty struct{ net.Conn }
+
+func (h hasty) Write(b []byte) (int, error) {
+	_ = h.SetWriteDeadline(time.Now().Add(time.Second))
+	return h.Conn.Write(b)
+}
+
+// seen are the hosts that may be looked at.
+func seen() []*Host {
 	process.mu.Lock()
-	seen := slices.Clone(process.seen)
-	process.mu.Unlock()
+	defer process.mu.Unlock()
+	return slices.Clone(process.seen)
+}
+
+func answer(words []string, w *bufio.Writer) {
+	seen := seen()
 	if len(words) != 1 {
 		words = []string{""}
 	}
@@ -224,7 +263,7 @@ func answer(words []string, w *bufio.Writer) {
 	case "metrics":
 		_ = WriteMetrics(w, seen...)
 	default:
-		fmt.Fprintln(w, "error: want look, sockets or metrics")
+		fmt.Fprintln(w, "error: want look, sockets, metrics or capture")
 	}
 }
 

@@ -87,6 +87,9 @@ type Host struct {
 	awake    awakener
 	spinning atomic.Uint32 // 1: a goroutine spins in a blocking call
 
+	tapMu sync.Mutex // guards taps
+	taps  []*Capture
+
 	leading atomic.Uint32 // 1: without a worker: a goroutine that waits takes the stack's turns
 	idleMu  sync.Mutex
 	idle    []*waiter // those that could lead
@@ -174,6 +177,7 @@ func (h *Host) stop() error {
 	h.st.Stop()
 	h.stopNews()
 	h.bufs.giveUp(func(b dpdk.Handle, received bool) { h.st.FreeBufs([]dpdk.Frame{{Handle: b}}, received) })
+	h.endCaptures()
 	h.st.Kill()
 	h.noSleeper()
 	return h.dev.release()

@@ -19,6 +19,8 @@ type appSide struct {
 	txPayload   uint64
 	txDatagrams uint64
 	tally       appTally
+	tap         Tap // see SetTap
+	tapped      uint32
 
 	// backlog says that the lane holds frames that the port did not take. The worker sends them if the application
 	// does not come back.
@@ -63,7 +65,13 @@ func (s *Stack) helpApp() {
 func (s *Stack) drainApp() bool {
 	a := &s.app
 	if a.lane.NTx > 0 {
+		if a.tap != nil {
+			a.tapOut()
+		}
 		a.lane.Exchange(dpdk.OpTx | dpdk.OpFree | dpdk.OpStock)
+		if a.tap != nil {
+			a.tapped = a.lane.NTx
+		}
 	}
 	if a.lane.NTx > 0 {
 		a.backlog.Store(1)

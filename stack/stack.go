@@ -63,10 +63,12 @@ type Stack struct {
 	icmpAt    int64 // ICMP errors are counted from here
 	icmpSent  int
 
-	count Counters // the worker's counters
-	turns turnState
-	rest  rest
-	ctl   control
+	count  Counters // the worker's counters
+	tap    Tap      // see SetTap; the worker's
+	tapped uint32
+	turns  turnState
+	rest   rest
+	ctl    control
 
 	rx, tx ring.Slab // memory of receive and transmit rings
 

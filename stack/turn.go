@@ -30,6 +30,9 @@ func (s *Stack) turn(op dpdk.Op) bool {
 	n := s.w.NRx
 	if n > 0 {
 		s.measureRoom()
+		if s.tap != nil {
+			s.tap(s.w.Rx[:n], false)
+		}
 	}
 	for i := range s.w.Rx[:n&(2*dpdk.RxCap-1)] {
 		s.at = i
@@ -71,7 +74,15 @@ func (s *Stack) turn(op dpdk.Op) bool {
 }
 
 // flush hands the worker's frames to the port. What the port refuses stays for the next time.
-func (s *Stack) flush() { s.w.Exchange(dpdk.OpTx | dpdk.OpFree | dpdk.OpStock) }
+func (s *Stack) flush() {
+	if s.tap != nil {
+		s.tapWorker()
+	}
+	s.w.Exchange(dpdk.OpTx | dpdk.OpFree | dpdk.OpStock)
+	if s.tap != nil {
+		s.tapped = s.w.NTx
+	}
+}
 
 // touch puts a connection on the list of this turn.
 func (s *Stack) touch(c *tcp.Conn) {

@@ -40,6 +40,7 @@ var (
 	needNetcat  = need{"nc", []string{"netcat-openbsd"}, inPath("nc")}
 	needCurl    = need{"curl", []string{"curl"}, inPath("curl")}
 	needWget    = need{"wget", []string{"wget"}, inPath("wget")}
+	needTcpdump = need{"tcpdump", []string{"tcpdump"}, inPath("tcpdump")}
 	needWrk     = need{"wrk", []string{"wrk"}, inPath("wrk")}
 
 	needShellcheck = need{"shellcheck", []string{"shellcheck"}, inPath("shellcheck")}

@@ -97,7 +97,7 @@ func (d *dev) test(ctx context.Context, o testOptions) error {
 	}
 	needs := append(append(needsToBuild(), needCPlusPlus), d.needsToLint()...)
 	if d.uid == 0 {
-		needs = append(needs, needIP, needPing, needSocat, needEthtool, needNetcat, needCurl, needWget, needWrk)
+		needs = append(needs, needIP, needPing, needSocat, needEthtool, needNetcat, needCurl, needWget, needWrk, needTcpdump)
 	}
 	if err := d.setUp(ctx, needs); err != nil {
 		return err

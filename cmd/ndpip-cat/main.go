@@ -29,11 +29,11 @@ func perform(args []string) error {
 		return err
 	}
 	stop := cli.Signals(program)
-	h, err := cli.Open(cfg, os.Stderr, stop, o.connectTimeout)
+	h, err := o.Net.Open(cfg, os.Stderr, stop, o.connectTimeout)
 	if h != nil {
 		err = newCat(h, o, stop, os.Stdin, os.Stdout).run()
 	}
-	if closeErr := cli.Close(h); err == nil {
+	if closeErr := o.Net.Close(h); err == nil {
 		err = closeErr
 	}
 	return err

@@ -64,13 +64,13 @@ func perform(program, verb string, args []string) error {
 		return err
 	}
 	defer work.closeFiles()
-	h, err := cli.Open(cfg, os.Stderr, stop, o.connectTimeout)
+	h, err := o.Net.Open(cfg, os.Stderr, stop, o.connectTimeout)
 	if h != nil {
 		sent, received := h.PortChecksums()
 		fmt.Fprintln(os.Stderr, checksums(cfg.Checksum, sent, received))
 		err = work.on(h)
 	}
-	if closeErr := cli.Close(h); err == nil {
+	if closeErr := o.Net.Close(h); err == nil {
 		err = closeErr
 	}
 	work.closed()

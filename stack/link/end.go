@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"ndpip/dpdk"
+	"ndpip/stack/pcap"
 )
 
 // Port is what the port at one end is like. The zero Port is one with 1024 buffers that does everything at once.
@@ -64,7 +65,7 @@ type End struct {
 
 	out, in *path // frames to and from the other end
 	rx, tx  *pool // may be the same
-	tap     *Pcap
+	tap     *pcap.Writer
 	watch   func(at time.Duration, sent bool, frame []byte)
 	stats   Stats
 }
@@ -121,7 +122,7 @@ func (e *End) SetPath(p Path) {
 
 // Tap records what passes this end from now on, as a capture on its port would: frames sent, before anything happens
 // to them on the way, and frames received. nil ends it. What goes wrong in writing is kept in p.
-func (e *End) Tap(p *Pcap) {
+func (e *End) Tap(p *pcap.Writer) {
 	e.link.mu.Lock()
 	defer e.link.mu.Unlock()
 	e.tap = p

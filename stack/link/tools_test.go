@@ -13,12 +13,13 @@ import (
 
 	"ndpip/dpdk"
 	"ndpip/ring"
+	"ndpip/stack/pcap"
 	"ndpip/stack/wire"
 )
 
 func TestPcap(t *testing.T) {
 	var file bytes.Buffer
-	tap := NewPcap(&file)
+	tap := pcap.New(&file)
 	l := New(Config{AB: Path{Loss: 1}, BA: Path{Delay: 1500}})
 	a, peer := l.A.NewLane(true), l.B.Peer()
 	l.A.Tap(tap)
@@ -32,8 +33,8 @@ func TestPcap(t *testing.T) {
 	if tap.Err() != nil {
 		t.Error(tap.Err())
 	}
-	want := []Record{{start, []byte("lost on the way")}, {start + 2*time.Microsecond, []byte("received")}}
-	same := func(got []Record) bool {
+	want := []pcap.Record{{At: start, Frame: []byte("lost on the way")}, {At: start + 2*time.Microsecond, Frame: []byte("received")}}
+	same := func(got []pcap.Record) bool {
 		ok := len(got) == len(want)
 		for i := range got {
 			ok = ok && got[i].At == want[i].At && bytes.Equal(got[i].Frame, want[i].Frame)
@@ -41,7 +42,7 @@ func TestPcap(t *testing.T) {
 		return ok
 	}
 	b := file.Bytes()
-	if got, err := ReadPcap(bytes.NewReader(b)); err != nil || !same(got) {
+	if got, err := pcap.Read(bytes.NewReader(b)); err != nil || !same(got) {
 		t.Errorf("read %v, %v", got, err)
 	}
 	if h := "4d3cb2a1020004000000000000000000000004000100000001000000000000000f0000000f000000"; !strings.HasPrefix(hex.EncodeToString(b), h) {
@@ -49,10 +50,10 @@ func TestPcap(t *testing.T) {
 	}
 
 	// The other byte order, and times in microseconds.
-	big := binary.BigEndian.AppendUint32(nil, pcapMicro)
+	big := binary.BigEndian.AppendUint32(nil, 0xa1b2c3d4)
 	big = append(big, 0, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 1)
 	big = append(big, 0, 0, 0, 7, 0, 0, 0, 9, 0, 0, 0, 2, 0, 0, 0, 2, 'h', 'i')
-	got, err := ReadPcap(bytes.NewReader(big))
+	got, err := pcap.Read(bytes.NewReader(big))
 	if err != nil || len(got) != 1 || got[0].At != 7*time.Second+9*time.Microsecond || string(got[0].Frame) != "hi" {
 		t.Errorf("read %v, %v", got, err)
 	}
@@ -66,11 +67,11 @@ func TestPcap(t *testing.T) {
 		"after its second": append(append(bytes.Clone(b[:28]), 0, 0xca, 0x9a, 0x3b), b[32:]...),
 		"record 0 has":     append(append(bytes.Clone(b[:32]), 0xff, 0xff, 0xff, 0xff), b[36:]...),
 	} {
-		if _, err := ReadPcap(bytes.NewReader(bad)); err == nil || !strings.Contains(err.Error(), text) {
+		if _, err := pcap.Read(bytes.NewReader(bad)); err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("%v, want an error about %q", err, text)
 		}
 	}
-	full := NewPcap(failing{})
+	full := pcap.New(failing{})
 	full.Write(0, []byte("x"))
 	if full.Err() == nil {
 		t.Error("an error in writing is not kept")
@@ -83,21 +84,21 @@ func (failing) Write([]byte) (int, error) { return 0, errors.New("disk full") }
 
 func FuzzReadPcap(f *testing.F) {
 	var file bytes.Buffer
-	p := NewPcap(&file)
+	p := pcap.New(&file)
 	p.Write(time.Second, []byte("frame"))
 	f.Add(file.Bytes())
 	f.Fuzz(func(t *testing.T, b []byte) {
-		records, err := ReadPcap(bytes.NewReader(b))
+		records, err := pcap.Read(bytes.NewReader(b))
 		if err != nil {
 			return
 		}
 		// What was read can be written, and reads the same.
 		var again bytes.Buffer
-		w := NewPcap(&again)
+		w := pcap.New(&again)
 		for _, r := range records {
 			w.Write(r.At, r.Frame)
 		}
-		got, err := ReadPcap(&again)
+		got, err := pcap.Read(&again)
 		if err != nil || len(got) != len(records) {
 			t.Fatalf("%d records, %v, want %d", len(got), err, len(records))
 		}

@@ -11,6 +11,7 @@ import (
 	"ndpip/dpdk"
 	"ndpip/stack"
 	"ndpip/stack/link"
+	"ndpip/stack/pcap"
 )
 
 // Options are what a run does besides checking.
@@ -157,7 +158,7 @@ func mac(addr uint32) stack.MAC { return stack.MAC{2, 0, 0, 0, 0, byte(addr)} }
 func (w *world) host(name string, plan *Host, end *link.End, addr uint32, capture io.Writer) *host {
 	h := &host{w: w, name: name, plan: plan, end: end}
 	if capture != nil {
-		end.Tap(link.NewPcap(capture))
+		end.Tap(pcap.New(capture))
 	}
 	end.Watch(func(at time.Duration, sent bool, frame []byte) { w.saw(h, at, sent, frame) })
 	cfg := plan.Stack

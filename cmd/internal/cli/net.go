@@ -56,7 +56,8 @@ type Net struct {
 	// a worker of its own is better off without one: --inline is the default there.
 	Attentive bool
 
-	flags *pflag.FlagSet
+	observe observe
+	flags   *pflag.FlagSet
 }
 
 // Register adds the options to f.
@@ -83,6 +84,7 @@ func (n *Net) Register(f *Flags) {
 	f.Var(Seconds{P: &n.rest}, "rest", "sleep when there was nothing to do for so many seconds, such as 0.001")
 	f.Var(Number{&n.cpu, 0, 4095, ""}, "cpu", "the CPU of the application's thread, from 0")
 	f.Var(Number{&n.workerCPU, 0, 4095, ""}, "worker-cpu", "the CPU of the worker, from 0")
+	n.observe.register(f)
 }
 
 // Side is the part that a program plays on a wire with two equal ends (memif): who makes the socket, and the address
@@ -129,6 +131,7 @@ func (n *Net) Config(eal []string, side Side) (api.Config, error) {
 		Burst: n.Burst, Mbufs: n.mbufs, MTU: n.mtu, MSS: n.MSS, WinScale: n.winScale,
 		RcvBuf: n.rcvBuf, SndBuf: n.sndBuf,
 		Inline: n.inlines(wire), WorkerCPU: n.workerCPU, Yield: n.yields(wire), IdleSleep: n.rest,
+		Control: n.observe.control,
 	}
 	switch n.checksum {
 	case "software":
@@ -169,6 +172,9 @@ func (n *Net) consistent(addr netip.Prefix) error {
 	}
 	if n.mtu != 0 && n.MSS > n.mtu-40 {
 		return Usagef("--mss %d does not fit --mtu %d: want at most %d", n.MSS, n.mtu, n.mtu-40)
+	}
+	if err := n.observe.consistent(n.flags); err != nil {
+		return err
 	}
 	if n.inline && n.flags.Changed("worker-cpu") {
 		return Usagef("--worker-cpu has no meaning with --inline, which has no worker: leave one of them out")
