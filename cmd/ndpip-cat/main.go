@@ -3,8 +3,6 @@
 package main
 
 import (
-	"errors"
-	"fmt"
 	"io"
 	"os"
 
@@ -16,9 +14,7 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 // run is the program; it returns the exit status. Help goes to stdout, a fault to stderr.
 func run(args []string, stdout, stderr io.Writer) int {
 	err := perform(args)
-	if errors.Is(err, cli.ErrHelp) {
-		fmt.Fprint(stdout, helpText())
-	}
+	cli.Asked(stdout, err, helpText)
 	return cli.Report(stderr, program, err)
 }
 

@@ -72,7 +72,7 @@ func parse(args []string) (*options, api.Config, error) {
 	case !o.listen && !cfg.Addr.Contains(o.addr.Addr()) && !cfg.Gateway.IsValid():
 		return fail(cli.Usagef("connect %s is not in %s: give --gateway, or a shorter prefix in --bind-ip", o.addr.Addr(), cfg.Addr.Masked()))
 	}
-	return o, cfg, nil
+	return o, cfg, f.PrintConfig()
 }
 
 // verb reads "listen [IP:]PORT" or "connect IP:PORT" and says which side of the wire that is.

@@ -23,9 +23,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		err = perform(program, verb, rest)
 	}
-	if err == cli.ErrHelp {
-		fmt.Fprint(stdout, help(verb))
-	}
+	cli.Asked(stdout, err, func() string { return help(verb) })
 	return cli.Report(stderr, program, err)
 }
 

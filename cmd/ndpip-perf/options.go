@@ -91,8 +91,8 @@ func newFlags(verb string, o *options) *cli.Flags {
 		f.Var(cli.Number{P: &o.parallel, Min: 1, Max: maxParallel}, "parallel", "connections at a time, such as 64")
 		f.BoolVar(&o.reset, "reset", false, "close with a reset")
 	}
-	f.Elsewhere = make(map[string]string)
-	for _, name := range []string{"recv", "send", "ping", "conn"} {
+	f.Elsewhere, f.Verbs = make(map[string]string), []string{"recv", "send", "ping", "conn"}
+	for _, name := range f.Verbs {
 		for _, flag := range special[name] {
 			if f.Lookup(flag) == nil {
 				f.Elsewhere[flag] = "ndpip-perf " + name
@@ -161,7 +161,7 @@ func parse(verb string, args []string) (*options, api.Config, error) {
 	o.yields = cfg.Yield
 	cfg.Faults = o.faults
 	cfg.Faults.Seed = uint64(o.faultSeed)
-	return o, cfg, nil
+	return o, cfg, f.PrintConfig()
 }
 
 // consistent fills what is left to the other options and checks them against each other.

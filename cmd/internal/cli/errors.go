@@ -33,13 +33,25 @@ func Usagef(format string, args ...any) error { return &UsageError{fmt.Sprintf(f
 func Status(err error) int {
 	var usage *UsageError
 	var config *api.ConfigError
+	var printed *Printed
 	switch {
-	case err == nil, errors.Is(err, ErrHelp):
+	case err == nil, errors.Is(err, ErrHelp), errors.As(err, &printed):
 		return StatusOK
 	case errors.As(err, &usage), errors.As(err, &config):
 		return StatusUsage
 	}
 	return StatusFault
+}
+
+// Asked writes to stdout what was asked for instead of the work: help, or the options.
+func Asked(stdout io.Writer, err error, help func() string) {
+	var printed *Printed
+	switch {
+	case errors.Is(err, ErrHelp):
+		fmt.Fprint(stdout, help())
+	case errors.As(err, &printed):
+		fmt.Fprint(stdout, printed.Text)
+	}
 }
 
 // Report writes err as one line that begins with the program's name, and returns its exit status.

@@ -8,10 +8,14 @@ import (
 )
 
 // Flags is a set of options with GNU names. Elsewhere holds the options that are known to another verb of the same
-// program, with the verb's name, so that the message can say where they belong.
+// program, with the verb's name, so that the message can say where they belong. Verbs are the program's verbs.
 type Flags struct {
 	*pflag.FlagSet
 	Elsewhere map[string]string
+	Verbs     []string
+
+	config string // see config.go
+	print  bool
 }
 
 // NewFlags makes an empty set. name is the program with its verb, as in "ndpip-perf recv".
@@ -19,13 +23,16 @@ func NewFlags(name string) *Flags {
 	fs := pflag.NewFlagSet(name, pflag.ContinueOnError)
 	fs.SortFlags = false
 	fs.Usage = func() {}
-	return &Flags{fs, nil}
+	return &Flags{FlagSet: fs}
 }
 
 // Parse reads the options. Errors are UsageErrors of one line.
 func (f *Flags) Parse(args []string) error {
 	err := f.FlagSet.Parse(args)
 	if err == nil {
+		if f.config != "" {
+			return f.configure(f.config)
+		}
 		return nil
 	}
 	var unknown *pflag.NotExistError

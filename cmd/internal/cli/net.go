@@ -37,6 +37,7 @@ const (
 // Net holds the options that describe the wire and the host on it.
 type Net struct {
 	wire       string
+	eal        []string
 	iface      int
 	bind       netip.Prefix
 	length     int
@@ -64,6 +65,7 @@ type Net struct {
 func (n *Net) Register(f *Flags) {
 	*n = Net{Attentive: n.Attentive, length: defaultLen, Burst: DefaultBurst, winScale: -1, checksum: "auto", workerCPU: -1, cpu: -1, flags: f.FlagSet}
 	f.StringVar(&n.wire, "wire", "", wireWant)
+	f.Var(Words{&n.eal}, "eal", `arguments of DPDK's EAL, such as "-l 0-2 -a 0000:3b:00.0"`)
 	f.Var(Number{&n.iface, 0, 65535, ""}, "iface", "the number of the DPDK port, from 0")
 	f.Var(IPLen{&n.bind}, "bind-ip", "own address, such as 10.0.0.1/24")
 	f.Var(Number{&n.length, 1, 32, ""}, "prefix-length", "bits of the on-link prefix, such as 24")
@@ -85,6 +87,7 @@ func (n *Net) Register(f *Flags) {
 	f.Var(Number{&n.cpu, 0, 4095, ""}, "cpu", "the CPU of the application's thread, from 0")
 	f.Var(Number{&n.workerCPU, 0, 4095, ""}, "worker-cpu", "the CPU of the worker, from 0")
 	n.observe.register(f)
+	f.registerConfig()
 }
 
 // Side is the part that a program plays on a wire with two equal ends (memif): who makes the socket, and the address
@@ -105,6 +108,12 @@ func (n *Net) Defaults() bool { return strings.HasPrefix(n.wire, "memif:") }
 
 // Config turns the parsed options into what api.Open takes. eal are the arguments before "--".
 func (n *Net) Config(eal []string, side Side) (api.Config, error) {
+	if len(n.eal) > 0 {
+		if len(eal) > 0 {
+			return api.Config{}, Usagef("--eal and arguments before a -- say the same: give one of them")
+		}
+		eal = n.eal
+	}
 	if n.wire == "" && len(eal) == 0 {
 		return api.Config{}, Usagef("no port: give --wire %s, or EAL arguments before a --", wireWant)
 	}

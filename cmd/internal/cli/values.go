@@ -6,6 +6,7 @@ import (
 	"math"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -217,8 +218,21 @@ type Neighbours struct {
 	P *map[netip.Addr]net.HardwareAddr
 }
 
-func (v Neighbours) String() string { return "" }
-func (v Neighbours) Type() string   { return "IP=MAC" }
+func (v Neighbours) String() string { return strings.Join(v.Items(), ",") }
+
+// Items are the values, one by one.
+func (v Neighbours) Items() (all []string) {
+	if v.P == nil {
+		return nil
+	}
+	for ip, mac := range *v.P {
+		all = append(all, ip.String()+"="+mac.String())
+	}
+	slices.Sort(all)
+	return all
+}
+
+func (v Neighbours) Type() string { return "IP=MAC" }
 
 func (v Neighbours) Set(s string) error {
 	ip, mac, ok := strings.Cut(s, "=")
@@ -256,4 +270,27 @@ func (v Choice) Set(s string) error {
 		}
 	}
 	return errors.New("one of " + strings.Join(v.Words, ", "))
+}
+
+// Words is a list of words; the option may be given more than once.
+type Words struct{ P *[]string }
+
+func (v Words) String() string {
+	if v.P == nil {
+		return ""
+	}
+	return strings.Join(*v.P, " ")
+}
+func (v Words) Type() string { return "WORDS" }
+func (v Words) Set(s string) error {
+	*v.P = append(*v.P, strings.Fields(s)...)
+	return nil
+}
+
+// Items are the words.
+func (v Words) Items() []string {
+	if v.P == nil {
+		return nil
+	}
+	return *v.P
 }
