@@ -26,6 +26,7 @@ import (
 //	sockets  a line for each socket, its host's address and a SocketView as JSON, and an empty line
 //	metrics  OpenMetrics text, which ends with "# EOF"
 //	capture SNAP FILTER  a capture, until the visitor hangs up; SNAP 0 keeps whole frames
+//	trace FILTER         a line for each change of state of a connection, until the visitor hangs up
 //
 // Anything else is answered by a line "error: …".
 
@@ -202,6 +203,10 @@ func converse(c net.Conn) {
 			captureTo(c, in, words[1:])
 			return
 		}
+		if len(words) > 0 && words[0] == "trace" {
+			traceTo(c, in, strings.Join(words[1:], " "))
+			return
+		}
 		out := bufio.NewWriterSize(c, 64<<10)
 		answer(words, out)
 		_ = c.SetWriteDeadline(time.Now().Add(10 * time.Second)) // one that does not read is left
@@ -229,6 +234,24 @@ func captureTo(c net.Conn, in io.Reader, words []string) {
 	}
 	_, _ = io.Copy(io.Discard, in)
 	_, _ = p.Stop()
+}
+
+// traceTo sends what changes of connections' states until the visitor leaves.
+func traceTo(c net.Conn, in io.Reader, filter string) {
+	var mu sync.Mutex
+	for _, h := range seen() {
+		stop, err := h.Trace(filter, func(s StateChange) {
+			mu.Lock()
+			defer mu.Unlock()
+			fmt.Fprintln(hasty{c}, s)
+		})
+		if err != nil {
+			fmt.Fprintf(c, "error: %v\n", err)
+			return
+		}
+		defer stop()
+	}
+	_, _ = io.Copy(io.Discard, in)
 }
 
 // hasty is a connection that gives up on a visitor who does not read.
@@ -263,7 +286,7 @@ func answer(words []string, w *bufio.Writer) {
 	case "metrics":
 		_ = WriteMetrics(w, seen...)
 	default:
-		fmt.Fprintln(w, "error: want look, sockets, metrics or capture")
+		fmt.Fprintln(w, "error: want look, sockets, metrics, capture or trace")
 	}
 }
 

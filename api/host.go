@@ -1,6 +1,7 @@
 package api
 
 import (
+	"log/slog"
 	"net"
 	"net/netip"
 	"runtime"
@@ -65,6 +66,9 @@ type Config struct {
 	// environment variable NDPIP_CONTROL says, or else a file named by the process's number in ControlDir. It is for this
 	// user alone.
 	Control string
+	// Log is told when the host opens and stops, when its link goes up or down, and of trouble (drops, timeouts, want of
+	// buffers), at most once a second. nil: nothing is logged. What DPDK logs is another matter: see EAL, --log-level.
+	Log *slog.Logger
 	// KeepEAL leaves DPDK running when the host stops, for a later Open in the same process: DPDK can be started once only.
 	KeepEAL bool
 }
@@ -87,8 +91,10 @@ type Host struct {
 	awake    awakener
 	spinning atomic.Uint32 // 1: a goroutine spins in a blocking call
 
-	tapMu sync.Mutex // guards taps
-	taps  []*Capture
+	tracing       atomic.Bool   // Trace is at work
+	quiet, logged chan struct{} // ends the log; it has ended. nil: there is none
+	tapMu         sync.Mutex    // guards taps
+	taps          []*Capture
 
 	leading atomic.Uint32 // 1: without a worker: a goroutine that waits takes the stack's turns
 	idleMu  sync.Mutex
@@ -178,6 +184,7 @@ func (h *Host) stop() error {
 	h.stopNews()
 	h.bufs.giveUp(func(b dpdk.Handle, received bool) { h.st.FreeBufs([]dpdk.Frame{{Handle: b}}, received) })
 	h.endCaptures()
+	h.endLog()
 	h.st.Kill()
 	h.noSleeper()
 	return h.dev.release()

@@ -111,7 +111,11 @@ func newHost(cfg Config, st *stack.Stack, dev device, launch func(work func()) e
 // begin starts what works by itself, and makes the host known.
 func (h *Host) begin() error {
 	if h.cfg.Inline {
-		return enter(h)
+		if err := enter(h); err != nil {
+			return err
+		}
+		h.beginLog()
+		return nil
 	}
 	if err := h.startNews(); err != nil {
 		return err
@@ -124,8 +128,10 @@ func (h *Host) begin() error {
 	}
 	if err != nil {
 		h.stopNews()
+		return err
 	}
-	return err
+	h.beginLog()
+	return nil
 }
 
 func (h *Host) noSleeper() {

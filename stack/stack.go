@@ -65,6 +65,7 @@ type Stack struct {
 
 	count  Counters // the worker's counters
 	tap    Tap      // see SetTap; the worker's
+	trace  *Trace   // see SetTrace
 	tapped uint32
 	turns  turnState
 	rest   rest

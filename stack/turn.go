@@ -200,6 +200,9 @@ func (s *Stack) finish(c *tcp.Conn) {
 		s.neigh.touch(c.NeighRef)
 	}
 	c.Publish(&s.cfg.TCP, s.now)
+	if s.trace != nil {
+		s.trace.look(s, c)
+	}
 	p = c.Pending()
 	if p&tcp.PendSyn != 0 && !s.sendSyn(c) {
 		left |= tcp.PendSyn

@@ -36,7 +36,7 @@ const imports = `
 	golang.org/x/sys < dpdk, stack, api, cmd, docs/examples
 	github.com/cespare/xxhash/v2 < stack
 	github.com/spf13/pflag < cmd
-	github.com/pelletier/go-toml/v2 < cmd/internal/hosts, cmd/internal/cli
+	github.com/pelletier/go-toml/v2 < cmd, cmd/internal/hosts
 	github.com/HdrHistogram/hdrhistogram-go < cmd/internal/latency
 
 	# Tests may have more.

@@ -185,7 +185,12 @@ func (c *client) capture(w io.Writer, o *options, stop *cli.Stop) error {
 	if st, err := os.Stdout.Stat(); err == nil && st.Mode()&os.ModeCharDevice != 0 {
 		return cli.Usagef("a capture is no text: send it to a file, or through a pipe, as in '%s capture | tcpdump -nr -'", program)
 	}
-	if err := c.ask(fmt.Sprintf("capture %d %s", o.snap, o.filter)); err != nil {
+	return c.follow(w, fmt.Sprintf("capture %d %s", o.snap, o.filter), stop)
+}
+
+// follow copies an answer that has no end, until ^C.
+func (c *client) follow(w io.Writer, request string, stop *cli.Stop) error {
+	if err := c.ask(request); err != nil {
 		return err
 	}
 	_ = c.SetDeadline(time.Time{})

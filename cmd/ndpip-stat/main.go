@@ -32,7 +32,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 }
 
 // The views, and what each asks of the process.
-var views = []string{"summary", "sockets", "ports", "pools", "neighbours", "counters", "metrics", "capture", "list"}
+var views = []string{"summary", "sockets", "ports", "pools", "neighbours", "counters", "metrics", "capture", "trace", "list"}
 
 // options are what the command line says.
 type options struct {
@@ -71,8 +71,8 @@ func parse(args []string) (*options, error) {
 			return nil, cli.Usagef("%s is neither the number of a process, nor the path of a socket, nor a view: want one of %s", a, strings.Join(views, ", "))
 		}
 	}
-	if o.view != "capture" && (f.Changed("filter") || f.Changed("snap")) {
-		return nil, cli.Usagef("--filter and --snap belong to capture")
+	if o.view != "capture" && (f.Changed("snap") || f.Changed("filter") && o.view != "trace") {
+		return nil, cli.Usagef("--filter belongs to capture and trace, and --snap to capture")
 	}
 	if o.count == 0 && !o.live {
 		o.count = 1
@@ -111,6 +111,9 @@ func perform(args []string, w io.Writer) error {
 		return c.copyMetrics(w)
 	}
 	stop := cli.Signals(program)
+	if o.view == "trace" {
+		return c.follow(w, "trace "+o.filter, stop)
+	}
 	if o.view == "capture" {
 		return c.capture(w, o, stop)
 	}

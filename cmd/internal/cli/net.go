@@ -140,7 +140,7 @@ func (n *Net) Config(eal []string, side Side) (api.Config, error) {
 		Burst: n.Burst, Mbufs: n.mbufs, MTU: n.mtu, MSS: n.MSS, WinScale: n.winScale,
 		RcvBuf: n.rcvBuf, SndBuf: n.sndBuf,
 		Inline: n.inlines(wire), WorkerCPU: n.workerCPU, Yield: n.yields(wire), IdleSleep: n.rest,
-		Control: n.observe.control,
+		Control: n.observe.control, Log: n.observe.logger(),
 	}
 	switch n.checksum {
 	case "software":

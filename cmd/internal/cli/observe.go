@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -18,6 +19,8 @@ import (
 type observe struct {
 	control, metrics  string
 	pcap, pcapFilter  string
+	log, trace        string
+	stopTrace         func() uint64
 	pcapSnap, pcapMax int
 	file              *os.File
 	capture           *api.Capture
@@ -29,6 +32,9 @@ func (o *observe) register(f *Flags) {
 	*o = observe{}
 	f.StringVar(&o.control, "control", "", "the path of ndpip-stat's socket, or off")
 	f.StringVar(&o.metrics, "metrics", "", "where to serve OpenMetrics, such as 127.0.0.1:9100")
+	o.log = "off"
+	f.Var(Choice{&o.log, []string{"off", "error", "warn", "info", "debug"}}, "log", "the least that is logged, such as warn")
+	f.StringVar(&o.trace, "trace", "", `connections whose states are logged: all, or words such as "host 10.0.0.2 port 80"`)
 	f.StringVar(&o.pcap, "pcap", "", "the file that takes a capture of all frames")
 	f.StringVar(&o.pcapFilter, "pcap-filter", "", `frames to keep, such as "host 10.0.0.2 port 80"`)
 	f.Var(Number{&o.pcapSnap, 14, 1 << 18, "bytes"}, "pcap-snap", "bytes to keep of a frame, such as 96")
@@ -47,11 +53,25 @@ func (o *observe) consistent(f *pflag.FlagSet) error {
 	return nil
 }
 
+// logger is what api.Config.Log is set to; nil: nothing is logged.
+func (o *observe) logger() *slog.Logger {
+	var level slog.Level
+	if o.log == "off" || level.UnmarshalText([]byte(o.log)) != nil {
+		return nil
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+}
+
 // begin starts what the options ask for.
 func (o *observe) begin(h *api.Host, notes io.Writer) (err error) {
 	o.notes = notes
 	if o.metrics != "" {
 		if err := o.serve(); err != nil {
+			return err
+		}
+	}
+	if o.trace != "" {
+		if err := o.follow(h); err != nil {
 			return err
 		}
 	}
@@ -65,6 +85,23 @@ func (o *observe) begin(h *api.Host, notes io.Writer) (err error) {
 	var config *api.ConfigError
 	if errors.As(err, &config) {
 		return Usagef("--pcap-filter %s", config.Problem)
+	}
+	return err
+}
+
+// follow logs the changes of connections' states.
+func (o *observe) follow(h *api.Host) (err error) {
+	log := slog.New(slog.NewTextHandler(o.notes, nil))
+	o.stopTrace, err = h.Trace(o.trace, func(c api.StateChange) {
+		args := []any{"local", c.Local, "remote", c.Remote, "from", c.From, "to", c.To}
+		if c.Why != nil {
+			args = append(args, "why", c.Why)
+		}
+		log.Info("state", args...)
+	})
+	var config *api.ConfigError
+	if errors.As(err, &config) {
+		return Usagef("--trace %s", config.Problem)
 	}
 	return err
 }
@@ -90,6 +127,11 @@ func (o *observe) serve() error {
 func (o *observe) end() error {
 	if o.server != nil {
 		_ = o.server.Close()
+	}
+	if o.stopTrace != nil {
+		if n := o.stopTrace(); n > 0 {
+			fmt.Fprintf(o.notes, "trace: %d more changes came too fast\n", n)
+		}
 	}
 	if o.capture == nil {
 		return nil
