@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ndpip/dpdk"
+	"ndpip/stack/link"
 	"ndpip/stack/pcap"
 	"ndpip/stack/wire"
 )
@@ -40,7 +41,7 @@ func captured(t *testing.T, b []byte, from byte) string {
 }
 
 func TestCapture(t *testing.T) {
-	a, b := ringHosts(t, Config{Inline: true, Checksum: ChecksumSoftware})
+	a, b := linkHosts(t, Config{Inline: true, Checksum: ChecksumSoftware}, link.Config{})
 	var file, heads bytes.Buffer
 	c, err := a.Capture(&file, CaptureConfig{Filter: "tcp"})
 	require.NoError(t, err)
@@ -97,7 +98,7 @@ func TestCapture(t *testing.T) {
 
 // A capture ends at its bound, with its host, and when the writer fails; and the stack goes on.
 func TestCaptureEnds(t *testing.T) {
-	a, b := ringHosts(t, Config{Inline: true})
+	a, b := linkHosts(t, Config{Inline: true}, link.Config{})
 	var short bytes.Buffer
 	bound, err := a.Capture(&short, CaptureConfig{Bytes: 200})
 	require.NoError(t, err)
@@ -184,7 +185,7 @@ func TestCaptureSums(t *testing.T) {
 // ndpip-stat's capture, through the control socket.
 func TestControlCapture(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "c.sock")
-	a, b := ringHosts(t, Config{Inline: true, Control: path})
+	a, b := linkHosts(t, Config{Inline: true, Control: path}, link.Config{})
 	c, err := net.Dial("unix", path)
 	require.NoError(t, err)
 	_, err = c.Write([]byte("capture 0 flags syn\n"))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+	"ndpip/stack/link"
 )
 
 // safe collects lines from another goroutine.
@@ -35,7 +36,7 @@ func (s *safe) String() string {
 }
 
 func TestTrace(t *testing.T) {
-	a, b := ringHosts(t, Config{Inline: true})
+	a, b := linkHosts(t, Config{Inline: true}, link.Config{})
 	var of, other safe
 	stop, err := a.Trace("host 10.0.0.2", func(c StateChange) { fmt.Fprintf(&of, "%s>%s %v;", c.From, c.To, c.Why) })
 	require.NoError(t, err)
@@ -76,7 +77,7 @@ func TestTrace(t *testing.T) {
 
 func TestControlTrace(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "c.sock")
-	a, b := ringHosts(t, Config{Inline: true, Control: path})
+	a, b := linkHosts(t, Config{Inline: true, Control: path}, link.Config{})
 	c, err := net.Dial("unix", path)
 	require.NoError(t, err)
 	defer c.Close()
@@ -100,7 +101,7 @@ func TestControlTrace(t *testing.T) {
 
 func TestLog(t *testing.T) {
 	var text safe
-	a, _ := ringHosts(t, Config{Inline: true, Log: slog.New(slog.NewTextHandler(&text, nil))})
+	a, _ := linkHosts(t, Config{Inline: true, Log: slog.New(slog.NewTextHandler(&text, nil))}, link.Config{})
 	require.NoError(t, a.Stop())
 	require.Regexp(t, `level=INFO msg=opened host=10\.0\.0\.1 wire="" mac=02:00:00:00:00:\w\w worker=false`, text.String())
 	require.Regexp(t, `msg=stopped host=10\.0\.0\.1 rx_payload=0`, text.String())
