@@ -57,6 +57,9 @@ type Config struct {
 	// AckDelay is how long the ACK of a small piece of text waits for an answer that carries it (RFC 1122 4.2.3.2).
 	// 0: 4 ms on tap, af_packet and af_xdp, whose frames are system calls, and none elsewhere; negative: none.
 	AckDelay time.Duration
+	// Archive is how many blocks of closed connections, with their rings, are kept for up to 10 s for the next ones
+	// between the same two hosts. 0: 256; negative: none.
+	Archive int
 	// IdleSleep is for machines that must not spin: a thread that has polled in vain for so long (the worker, EpollWait, a
 	// blocking call) sleeps until there is something to do. Ports that tell of frames wake it (net_tap; NICs bound to
 	// vfio-pci); others are looked at in between, every 50 µs at first and every 2 ms when they were idle for long.

@@ -112,7 +112,7 @@ func (c *cycle) sample() (float64, error) {
 	return float64(time.Since(start).Nanoseconds()) / cycleSample, nil
 }
 
-func runCycle(name string) func(*env, point) ([]result, error) {
+func runCycle(name string, archive int) func(*env, point) ([]result, error) {
 	return func(e *env, p point) ([]result, error) {
 		linux, back, err := e.linuxBeside(p.Connections)
 		var skip errSkip
@@ -123,7 +123,7 @@ func runCycle(name string) func(*env, point) ([]result, error) {
 			return nil, err
 		}
 		defer back()
-		w, err := e.stackPair(p.Checksum)
+		w, err := e.stackPair(p.Checksum, archive)
 		if err != nil {
 			return nil, err
 		}
@@ -150,9 +150,14 @@ func (e *env) linuxBeside(n int) (s sampler, back func(), err error) {
 	if err != nil {
 		return s, nil, err
 	}
+	ip, err := systemTool("ip")
+	if err != nil {
+		v.remove()
+		return s, nil, err
+	}
 	// As in tcpSocket, but by the route: a call for each socket would count.
 	for ns, addr := range map[string]string{v.from: vethFrom, v.to: vethTo} {
-		if err := e.command(10*time.Second, "", "ip", "-n", ns, "route", "replace", "10.3.0.0/24", "dev", vethName, "proto", "kernel", "scope", "link", "src", addr,
+		if err := e.command(10*time.Second, "", ip, "-n", ns, "route", "replace", "10.3.0.0/24", "dev", vethName, "proto", "kernel", "scope", "link", "src", addr,
 			"congctl", "cubic"); err != nil {
 			v.remove()
 			return s, nil, err

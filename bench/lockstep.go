@@ -137,7 +137,7 @@ func (l *lockstep) short(call string, got, want int, unit string, e syscall.Errn
 
 func runLockstep(zero bool) func(*env, point) ([]result, error) {
 	return func(e *env, p point) ([]result, error) {
-		w, err := e.stackPair(p.Checksum)
+		w, err := e.stackPair(p.Checksum, 0)
 		if err != nil {
 			return nil, err
 		}

@@ -111,7 +111,7 @@ func runMillion(e *env, p point) ([]result, error) {
 }
 
 func (e *env) bulk(p point) (*lockstep, error) {
-	w, err := e.stackPair(p.Checksum)
+	w, err := e.stackPair(p.Checksum, 0)
 	if err != nil {
 		return nil, err
 	}

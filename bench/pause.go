@@ -134,7 +134,7 @@ func pause(ctx context.Context, args []string) error {
 		return err
 	}
 	defer e.stop()
-	w, err := e.stackPair("off")
+	w, err := e.stackPair("off", 0)
 	if err != nil {
 		return err
 	}

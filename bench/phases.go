@@ -51,7 +51,7 @@ func (l *lockstep) phases(cost time.Duration) sampler {
 }
 
 func runPhases(e *env, p point) ([]result, error) {
-	w, err := e.stackPair(p.Checksum)
+	w, err := e.stackPair(p.Checksum, 0)
 	if err != nil {
 		return nil, err
 	}

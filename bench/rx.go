@@ -72,7 +72,7 @@ func (s *source) drain() {
 const ahead = 8
 
 func runRx(e *env, p point) ([]result, error) {
-	w, err := e.stackPair(p.Checksum)
+	w, err := e.stackPair(p.Checksum, 0)
 	if err != nil {
 		return nil, err
 	}

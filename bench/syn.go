@@ -154,7 +154,7 @@ func (p *pair) quiet() error {
 // flooded is a pair of stacks of which B has a listener whose backlog is full of connections that will not come up, long
 // enough for it to take that for a flood.
 func (e *env) flooded(checksum string) (*pair, *flood, error) {
-	w, err := e.stackPair(checksum)
+	w, err := e.stackPair(checksum, 0)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -101,7 +101,7 @@ func runThreads(e *env, p point) ([]result, error) {
 	if len(use) < 2 {
 		return nil, errSkip{"it needs two CPUs"}
 	}
-	w, err := e.stackPair(p.Checksum)
+	w, err := e.stackPair(p.Checksum, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -133,8 +133,8 @@ func sums(word string) stack.Checksum {
 	return stack.ChecksumOff
 }
 
-// stackPair is a port pair with a stack on each end.
-func (e *env) stackPair(checksum string) (*pair, error) {
+// stackPair is a port pair with a stack on each end. archive is stack.Config's.
+func (e *env) stackPair(checksum string, archive int) (*pair, error) {
 	p, err := ringPair()
 	if err != nil {
 		return nil, err
@@ -144,6 +144,7 @@ func (e *env) stackPair(checksum string) (*pair, error) {
 			MAC:      stack.MAC{2, 0, 0, 0, 0, byte(1 + i)}, // net_ring ports have none of their own
 			Addr:     netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(1 + i)}), 24),
 			Checksum: sums(checksum),
+			Archive:  archive,
 		}, *s.worker, *s.app)
 		e.watch(fmt.Sprintf("counters of stack %c", 'A'+i), func() string { return fmt.Sprintf("%+v", s.Counters()) })
 	}

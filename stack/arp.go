@@ -98,6 +98,7 @@ func (s *Stack) followMoves() {
 	var hop uint32 // the last one looked up: many connections have it in common
 	var mac MAC
 	var ok bool
+	s.forget()
 	s.conns.each(func(c *tcp.Conn) {
 		if c.NextHop != hop {
 			hop = c.NextHop

@@ -43,7 +43,10 @@ type Config struct {
 	// TxBuffers is the size of the pool that frames to send are taken from. Applications get three quarters of it: what
 	// they have sent holds buffers until it is acknowledged, and an ACK needs a buffer as well. 0: unknown, no limit.
 	TxBuffers int
-	Seed      uint64 // not 0: all secrets are made from it, so that a simulation can be repeated
+	// Archive is how many blocks of closed connections are kept, with their rings, for the next ones between the same two
+	// hosts. 0: 256; less than 0: none.
+	Archive int
+	Seed    uint64 // not 0: all secrets are made from it, so that a simulation can be repeated
 }
 
 // Checksum says how the checksums of TCP and UDP are handled.
@@ -68,6 +71,7 @@ func (c *Config) setDefaults() {
 	def(&c.RcvBuf, 1<<20)
 	def(&c.SndBuf, 1<<20)
 	def(&c.MaxRing, 4096)
+	def(&c.Archive, archiveMost)
 	def(&c.ICMPErrors, 1000)
 	c.Burst = min(c.Burst, dpdk.RxCap)
 	c.MSS = min(c.MSS, c.MTU-ipLen-tcpLen)

@@ -46,9 +46,13 @@ type opening struct {
 var openings = sync.Pool{New: func() any { return new(opening) }}
 
 func (s *Stack) connect(lport uint16, raddr uint32, rport uint16, o *Options, stream uint32) (*tcp.Conn, syscall.Errno) {
-	hop := s.hop(raddr)
-	if hop == 0 || s.net.BadSource(raddr) {
-		return nil, syscall.ENETUNREACH
+	pk := pairKey{s.addr, raddr, rport, false}
+	known := s.find(pk, o)
+	hop := uint32(0)
+	if known == nil {
+		if hop = s.hop(raddr); hop == 0 || s.net.BadSource(raddr) {
+			return nil, syscall.ENETUNREACH
+		}
 	}
 	k := key{s.addr, raddr, lport, rport}
 	least := tcp.Seq(0)
@@ -76,9 +80,9 @@ func (s *Stack) connect(lport uint16, raddr uint32, rport uint16, o *Options, st
 		}
 		least += 1 << 16
 	}
-	c := s.conns.get()
+	c := s.block(known)
 	c.Stream = stream
-	u := s.setup(o, k)
+	u := s.setupFor(known, o, k)
 	u.ISS = s.isn(k)
 	if least != 0 && u.ISS.Less(least) {
 		u.ISS = least
@@ -87,9 +91,17 @@ func (s *Stack) connect(lport uint16, raddr uint32, rport uint16, o *Options, st
 	if c.PortRef = ref; ref == 0 {
 		s.holdPort(c, o.ReuseAddr)
 	}
-	mac, nref, ok, dead := s.neighbour(hop)
-	c.NeighRef = nref
-	s.join(c, o, mac)
+	ok, dead := true, false
+	if known != nil {
+		s.joinAs(c, o, known)
+	} else {
+		var mac MAC
+		mac, c.NeighRef, ok, dead = s.neighbour(hop)
+		s.join(c, o, mac)
+		if ok {
+			s.note(pk, c, o, &u, mac)
+		}
+	}
 	if ref != 0 {
 		s.table.expect(key{k.laddr, k.raddr, s.ports.next, k.rport}) // the next connection is often to the same peer
 		if s.waits.first != 0 {

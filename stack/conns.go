@@ -37,8 +37,20 @@ func (t *conns) get() *tcp.Conn {
 
 func (t *conns) put(c *tcp.Conn) {
 	t.free = append(t.free, c.ID)
+	t.leave(c)
+}
+
+// leave is put for a block that is kept elsewhere; again gives it out once more, with its rings.
+func (t *conns) leave(c *tcp.Conn) {
 	c.ID = 0
 	t.used--
+}
+
+func (t *conns) again(id uint32) *tcp.Conn {
+	c := t.at(id)
+	c.Reuse(id)
+	t.used++
+	return c
 }
 
 // each calls f for every connection that is in use: in the table, or closed and not yet let go of.

@@ -56,6 +56,7 @@ func (s *Stack) AbortAll() {
 			c.Abort()
 			s.close(c)
 		})
+		s.forget()
 		for s.waits.n > 0 {
 			s.endWait(s.waits.first, false)
 		}

@@ -29,29 +29,32 @@ const ParseOK = int(wire.OK)
 // Counters of one stack. Each has one writer, and is a plain number to it; Stack.Counters gives a consistent copy. What
 // they are called elsewhere, and what they mean, see Metrics.
 type Counters struct {
-	RxFrames     uint64 `help:"frames received"`
-	RxBytes      uint64 `help:"bytes of them"`
-	TxFrames     uint64 `help:"frames that the port took"`
-	RxSegments   uint64 `help:"TCP segments received"`
-	RxData       uint64 `help:"TCP segments whose payload was taken"`
-	TxSegments   uint64 `help:"TCP segments with payload that applications sent"`
-	RxPayload    uint64 `help:"bytes read by applications"`
-	TxPayload    uint64 `help:"bytes written by applications"`
-	Acks         uint64 `help:"pure ACKs sent"`
-	Retransmits  uint64 `help:"segments sent again"`
-	Probes       uint64 `help:"window and keep-alive probes sent"`
-	Resets       uint64 `help:"RSTs sent"`
-	Opened       uint64 `help:"connections that came up by connect"`
-	Accepted     uint64 `help:"connections that came up by accept"`
-	CookiesSent  uint64 `help:"SYNs answered by a cookie"`
-	CookiesTaken uint64 `help:"connections that came up by a cookie"`
-	Closed       uint64 `help:"connections released"`
-	NoBuffer     uint64 `help:"times a frame of the stack's own found no buffer"`
-	TxDropped    uint64 `help:"frames of the stack's own dropped because the port did not take them"`
-	EchoReplies  uint64 `help:"pings answered"`
-	RxDatagrams  uint64 `help:"datagrams received"`
-	TxDatagrams  uint64 `help:"datagrams sent"`
-	Connections  uint64 `help:"connections that exist now" kind:"gauge"`
+	RxFrames       uint64 `help:"frames received"`
+	RxBytes        uint64 `help:"bytes of them"`
+	TxFrames       uint64 `help:"frames that the port took"`
+	RxSegments     uint64 `help:"TCP segments received"`
+	RxData         uint64 `help:"TCP segments whose payload was taken"`
+	TxSegments     uint64 `help:"TCP segments with payload that applications sent"`
+	RxPayload      uint64 `help:"bytes read by applications"`
+	TxPayload      uint64 `help:"bytes written by applications"`
+	Acks           uint64 `help:"pure ACKs sent"`
+	Retransmits    uint64 `help:"segments sent again"`
+	Probes         uint64 `help:"window and keep-alive probes sent"`
+	Resets         uint64 `help:"RSTs sent"`
+	Opened         uint64 `help:"connections that came up by connect"`
+	Accepted       uint64 `help:"connections that came up by accept"`
+	CookiesSent    uint64 `help:"SYNs answered by a cookie"`
+	CookiesTaken   uint64 `help:"connections that came up by a cookie"`
+	Closed         uint64 `help:"connections released"`
+	Archived       uint64 `help:"blocks of closed connections in the archive now" kind:"gauge"`
+	ArchiveTaken   uint64 `help:"blocks that connections have taken from the archive"`
+	ArchiveDropped uint64 `help:"blocks that left the archive for their age, or for want of room"`
+	NoBuffer       uint64 `help:"times a frame of the stack's own found no buffer"`
+	TxDropped      uint64 `help:"frames of the stack's own dropped because the port did not take them"`
+	EchoReplies    uint64 `help:"pings answered"`
+	RxDatagrams    uint64 `help:"datagrams received"`
+	TxDatagrams    uint64 `help:"datagrams sent"`
+	Connections    uint64 `help:"connections that exist now" kind:"gauge"`
 	Tally
 	ARP   NeighbourCounters     `name:"arp"`
 	Drop  [NumDrops]uint64      `name:"dropped" label:"reason" help:"frames dropped although their headers are well formed"`
@@ -63,6 +66,7 @@ func (s *Stack) Counters() (n Counters) {
 	s.do(func() {
 		n = s.count
 		n.Connections = uint64(s.conns.used + s.waits.n)
+		n.Archived = uint64(s.archive.n)
 		n.TxFrames = s.w.TxSent
 		s.tallyNow(&n)
 	})

@@ -26,8 +26,8 @@ type lives struct {
 	out, in []byte
 }
 
-func newLives(t testing.TB, n int) *lives {
-	v := &lives{memEnds: newMemEnds(t, 1460, stack.ChecksumOff), x: make([]*tcp.Conn, n), y: make([]*tcp.Conn, n),
+func newLives(t testing.TB, n int, archive int, tap func([]byte)) *lives {
+	v := &lives{memEnds: newMemEndsWith(t, 1460, stack.ChecksumOff, archive, tap), x: make([]*tcp.Conn, n), y: make([]*tcp.Conn, n),
 		out: make([]byte, 64), in: make([]byte, 100)}
 	var e syscall.Errno
 	v.l, e = v.b.Listen(0, 80, 64, stack.Options{}, 0)
@@ -107,7 +107,7 @@ func testCycles(t *testing.T, serverFirst bool) {
 			n = 2 * warm
 		}
 	}
-	v := newLives(t, 32)
+	v := newLives(t, 32, 0, nil)
 	done := 0
 	run := func(to int) {
 		for ; done < to; done += len(v.x) {

@@ -46,7 +46,7 @@ type Usage struct {
 func (s *Stack) Usage() Usage {
 	return Usage{
 		Connections: s.conns.used + s.waits.n,
-		RingBytes:   s.rx.Stats().InUse + s.tx.Stats().InUse,
+		RingBytes:   s.rx.Stats().InUse + s.tx.Stats().InUse - s.archive.ringBytes,
 		Unread:      int(s.rxHeld - s.app.consumed.Load()),
 		Timers:      s.wheel.count + s.waits.n,
 	}

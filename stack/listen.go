@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"math/bits"
 	"sync/atomic"
 	"syscall"
 
@@ -163,15 +164,41 @@ func (s *Stack) passiveOpen(l *Listener, k key, from MAC, seg *tcp.Segment, leas
 
 // openPassive makes the connection that a SYN from a station asks for.
 func (s *Stack) openPassive(l *Listener, k key, from MAC, seg *tcp.Segment, iss tcp.Seq) *tcp.Conn {
-	c := s.conns.get()
-	u := s.setup(&l.opts, k)
+	known := s.find(pairKey{k.laddr, k.raddr, k.lport, true}, &l.opts)
+	if known != nil && known.mac != from && known.mac != s.station(k, from) {
+		known = nil
+	}
+	c := s.block(known)
+	u := s.setupFor(known, &l.opts, k)
 	u.ISS = iss
 	c.Parent = l.id
 	c.Accept(&s.cfg.TCP, &u, s.now, seg)
 	l.entered(s, c)
 	s.holdPort(c, l.opts.ReuseAddr)
-	s.join(c, &l.opts, s.station(k, from))
+	if known != nil {
+		s.joinAs(c, &l.opts, known)
+	} else {
+		s.join(c, &l.opts, s.station(k, from))
+	}
 	return c
+}
+
+// setupFor is setup, or what it gave for the pair.
+func (s *Stack) setupFor(p *pair, o *Options, k key) tcp.Setup {
+	if p == nil {
+		return s.setup(o, k)
+	}
+	u := p.setup
+	u.Lport, u.Rport = k.lport, k.rport
+	return u
+}
+
+// joinAs is join with what is known of the pair.
+func (s *Stack) joinAs(c *tcp.Conn, o *Options, p *pair) {
+	s.enter(c, o)
+	c.NextHop, c.NeighRef = p.hop, p.nref
+	c.Hdr = p.hdr
+	c.Hdr[4] |= uint64(bits.ReverseBytes16(c.Lport))<<16 | uint64(bits.ReverseBytes16(c.Rport))<<32
 }
 
 // station is the MAC for what goes back to a peer whose frame came from one.
@@ -224,23 +251,30 @@ func pow2(n, lo, hi uint32) uint32 {
 
 // join enters a connection in the table and writes its header template.
 func (s *Stack) join(c *tcp.Conn, o *Options, mac MAC) {
+	s.enter(c, o)
+	c.NextHop = s.hop(c.Raddr)
+	s.template(c, o.Service, mac)
+}
+
+func (s *Stack) enter(c *tcp.Conn, o *Options) {
 	c.KeepIdle, c.KeepGap, c.KeepMax, c.UserTimeout = o.KeepIdle, o.KeepGap, o.KeepMax, o.UserTimeout
 	s.table.put(key{c.Laddr, c.Raddr, c.Lport, c.Rport}, c.ID)
 	c.Linked |= inTable
-	c.NextHop = s.hop(c.Raddr)
-	s.template(c, o.Service, mac)
 }
 
 // opened hands a connection that has come up, or failed to, to who waits for it.
 func (s *Stack) opened(c *tcp.Conn) {
 	up := c.State() != tcp.Closed
+	if p := s.pairOf(c); up && p != nil {
+		p.used = s.now
+	}
 	if c.Parent == 0 {
 		if up {
 			s.count.Opened++
 		}
 		return
 	}
-	if up {
+	if up && c.Pair == 0 {
 		s.renew(c) // its frames went to where the SYN came from
 	}
 	l := s.byID[c.Parent]
@@ -256,6 +290,10 @@ func (s *Stack) opened(c *tcp.Conn) {
 	}
 	l.half--
 	s.count.Accepted++
+	if c.Pair == 0 && s.archive.blocks != nil && serviceOf(c) == (Service{l.opts.TOS, l.opts.ttl()}) { // or SetOptions has come between
+		u := s.setup(&l.opts, key{c.Laddr, c.Raddr, c.Lport, c.Rport})
+		s.note(pairKey{c.Laddr, c.Raddr, c.Lport, true}, c, &l.opts, &u, macOf(c))
+	}
 	l.queue.Load().Push(c.ID) // there is room: half and queue together stay within the backlog
 	if w := l.Watch.Load(); w != 0 {
 		s.tell(&l.Ready, l.Stream, w, tcp.PendRead)
@@ -279,13 +317,27 @@ func (s *Stack) unlink(c *tcp.Conn) {
 func (s *Stack) release(c *tcp.Conn) {
 	s.unlink(c)
 	s.wheel.cancel(c.ID)
-	s.shed(c)
 	s.count.Closed++
-	s.conns.put(c)
+	s.vacate(c)
+}
+
+// vacate gives back the block of a connection that is done with, and what it holds.
+func (s *Stack) vacate(c *tcp.Conn) {
+	s.drain(c)
+	if !s.keep(c) {
+		s.putRings(c)
+		s.conns.put(c)
+	}
 }
 
 // shed gives back the buffers and rings of a connection that needs them no more.
 func (s *Stack) shed(c *tcp.Conn) {
+	s.drain(c)
+	s.putRings(c)
+}
+
+// drain gives back the buffers.
+func (s *Stack) drain(c *tcp.Conn) {
 	if h := c.TakeStage(); h != 0 {
 		s.w.Release(dpdk.Handle(h))
 		s.rxHeld--
@@ -299,6 +351,10 @@ func (s *Stack) shed(c *tcp.Conn) {
 		s.rxHeld--
 	}
 	s.drainTx(c)
+}
+
+// putRings gives back the rings.
+func (s *Stack) putRings(c *tcp.Conn) {
 	if base, n := c.RxRing(); base != 0 {
 		s.rx.Put(base, n)
 		c.SetRxRing(0, 1)

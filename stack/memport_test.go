@@ -51,6 +51,7 @@ type memDriver struct {
 	pool    *memPool
 	out, in *memQueue // in: nil for a lane that does not receive
 	tsc     *uint64
+	tap     func(frame []byte) // sees what is sent; nil: nobody looks
 }
 
 func (d *memDriver) Hz() uint64 { return 1e9 }
@@ -66,6 +67,9 @@ func (d *memDriver) Exchange(b *dpdk.Block, op dpdk.Op) {
 	if op&dpdk.OpTx != 0 {
 		for i := range b.Tx[:b.NTx] {
 			f := b.Tx[i]
+			if d.tap != nil {
+				d.tap(f.Bytes())
+			}
 			if f.Flags&dpdk.TxRetain != 0 {
 				p.refs[f.Handle-1]++
 			}
@@ -102,6 +106,7 @@ type memEnds struct {
 	a, b *stack.Stack
 	x, y *tcp.Conn
 	mss  int
+	tsc  *uint64 // the clock, in ns
 }
 
 // burstLen is how many segments the benchmarks move at once.
@@ -109,18 +114,24 @@ const burstLen = 32
 
 func newMemEnds(t testing.TB, mss int, sum stack.Checksum) *memEnds {
 	t.Helper()
+	return newMemEndsWith(t, mss, sum, 0, nil)
+}
+
+// newMemEndsWith is newMemEnds with stack.Config.Archive, and with somebody who sees the frames.
+func newMemEndsWith(t testing.TB, mss int, sum stack.Checksum, archive int, tap func([]byte)) *memEnds {
+	t.Helper()
 	pool := newMemPool(4096)
 	ab, ba := &memQueue{frames: make([]dpdk.Frame, 4096)}, &memQueue{frames: make([]dpdk.Frame, 4096)}
 	tsc := new(uint64)
 	*tsc = 1e9
 	mk := func(n byte, out, in *memQueue) *stack.Stack {
 		lane := func(in *memQueue) dpdk.Lane {
-			return dpdk.NewLane(&dpdk.Block{RxMax: 32}, &memDriver{pool, out, in, tsc})
+			return dpdk.NewLane(&dpdk.Block{RxMax: 32}, &memDriver{pool, out, in, tsc, tap})
 		}
 		return stack.New(stack.Config{MAC: stack.MAC{2, 0, 0, 0, 0, n}, Addr: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, 0, n}), 24),
-			Checksum: sum, Seed: uint64(n)}, lane(in), lane(nil))
+			Checksum: sum, Seed: uint64(n), Archive: archive}, lane(in), lane(nil))
 	}
-	e := &memEnds{a: mk(1, ab, ba), b: mk(2, ba, ab), mss: mss}
+	e := &memEnds{a: mk(1, ab, ba), b: mk(2, ba, ab), mss: mss, tsc: tsc}
 	l, errno := e.b.Listen(0, 7, 16, stack.Options{}, 0)
 	if errno != 0 {
 		t.Fatal(errno)

@@ -36,6 +36,11 @@ func setService(c *tcp.Conn, v Service) {
 	h[3] = h[3]&^0xffff | fold16(sum)
 }
 
+// serviceOf reads the service out of the header template, with the TTL as it is sent.
+func serviceOf(c *tcp.Conn) Service {
+	return Service{TOS: uint8(c.Hdr[1] >> 56), TTL: uint8(c.Hdr[2] >> 48)}
+}
+
 // SetUDPService changes the service of a socket's datagrams.
 func (s *Stack) SetUDPService(u *udp.Sock, v Service) {
 	u.Service.Store(uint32(v.TOS)<<8 | uint32(v.TTL))

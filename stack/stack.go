@@ -34,6 +34,7 @@ type Stack struct {
 	table    *table
 	wheel    *wheel
 	waits    waits
+	archive  archive
 	ports    *ports
 	udpPorts *ports
 	neigh    *neighbours
@@ -107,6 +108,7 @@ func New(cfg Config, worker, app dpdk.Lane) *Stack {
 	s.table = newTable(s.sec, 1024)
 	s.wheel = newWheel(0)
 	s.waits.due = never
+	s.archive.init(cfg.Archive)
 	s.ports = newPorts(s.sec, s.addr, s.table, portLow, portHigh)
 	s.udpPorts = newPorts(s.sec, s.addr, nil, portLow, portHigh)
 	s.cmds = ring.New[command](1024)

@@ -56,7 +56,8 @@ func (s *Stack) compact(c *tcp.Conn) {
 	t := w.at(i)
 	*t = waiting{key: key{c.Laddr, c.Raddr, c.Lport, c.Rport}, Wait: c.Rest(), port: c.PortRef}
 	t.Marks = c.Linked & (heldPort | reusePort)
-	t.TOS, t.TTL = uint8(c.Hdr[1]>>56), uint8(c.Hdr[2]>>48)
+	v := serviceOf(c)
+	t.TOS, t.TTL = v.TOS, v.TTL
 	if w.last != 0 {
 		t.Ends = max(t.Ends, w.at(w.last).Ends)
 	}
@@ -69,8 +70,7 @@ func (s *Stack) compact(c *tcp.Conn) {
 	c.Linked &^= inTable | heldPort
 	c.PortRef = 0
 	s.wheel.cancel(c.ID)
-	s.shed(c)
-	s.conns.put(c)
+	s.vacate(c)
 }
 
 func (w *waits) append(i uint32) {
@@ -116,6 +116,9 @@ func (s *Stack) endWait(i uint32, taken bool) {
 
 // expire ends those whose 2 MSL are over. It returns whether there were any.
 func (s *Stack) expire() bool {
+	if s.archive.head != s.archive.tail {
+		s.age()
+	}
 	if s.waits.due > s.now {
 		return false
 	}

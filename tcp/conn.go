@@ -63,7 +63,7 @@ type Conn struct {
 	RcvBuf uint32        // SO_RCVBUF in bytes
 	TxWant uint32        // entries of the transmit ring, which is made with the first write
 	staged atomic.Uint32 // 1: a gathering buffer waits for the application to make room; see stage.go
-	_      [4]byte
+	Pair   uint32        // the stack's name for what connections of this pair of hosts have in common; 0: none
 
 	// Line 3 and 4: the worker's own.
 	sndUna     Seq    // SND.UNA
@@ -217,4 +217,11 @@ func (c *Conn) txAt(i uint32) *ring.Entry { return ring.At(c.txBase, c.TxWant-1,
 func (c *Conn) Reset(id uint32) {
 	*c = Conn{}
 	c.ID = id
+}
+
+// Reuse is Reset for a block whose next connection has rings of the same size: they stay, and nothing else does.
+func (c *Conn) Reuse(id uint32) {
+	rx, mask, tx, n := c.rxBase, c.rxMask, c.txBase, c.TxWant
+	*c = Conn{}
+	c.ID, c.rxBase, c.rxMask, c.txBase, c.TxWant = id, rx, mask, tx, n
 }
