@@ -20,7 +20,7 @@ func TestOptions(t *testing.T) {
 	}
 	for line, want := range map[string]int{
 		"": len(allRows()), "--only lockstep --mss 64 --connections 1 --checksum off": 2, "--only lockstep-copy --quick": 7,
-		"--only linux-veth --mss 1460": 2, "--only stage": 1, "--only floor-hot,memif --mss 64 --connections 1": 2,
+		"--only linux-veth --mss 1460": 2, "--only stage": 1, "--only floor-hot,memif --mss 64 --connections 1": 3,
 	} {
 		o, err := parse(strings.Fields(line))
 		if err != nil {
