@@ -104,8 +104,10 @@ func seeDMA(sys string) finding {
 		f.good, f.have = leave == "Y", "off; vfio without it is allowed"
 		if !f.good {
 			f.have = "off, and vfio without it is not allowed"
-			f.get = "switch it on in the firmware and with intel_iommu=on (or amd_iommu=on) iommu=pt on the kernel's command line,\n" +
-				"or, as root and at your risk: echo Y > /sys/module/vfio/parameters/enable_unsafe_noiommu_mode"
+			f.get = "switch it on in the firmware and with intel_iommu=on (or amd_iommu=on) iommu=pt on the kernel's command line"
+			if leave != "" { // else this kernel is built without that mode
+				f.get += ",\nor, as root and at your risk: echo Y > /sys/module/vfio/parameters/enable_unsafe_noiommu_mode"
+			}
 		}
 	}
 	return f

@@ -47,6 +47,8 @@ func TestDoctorDMA(t *testing.T) {
 	f := seeDMA(machine(t, map[string]string{mode: "N"}))
 	require.False(t, f.good)
 	require.Contains(t, f.get, "intel_iommu=on")
+	require.Contains(t, f.get, "enable_unsafe_noiommu_mode")
+	require.NotContains(t, seeDMA(machine(t, nil)).get, "unsafe")
 }
 
 func TestDoctorCPUs(t *testing.T) {
