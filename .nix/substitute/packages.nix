@@ -134,10 +134,7 @@ let
       // {
         inherit goModules subPackages tags;
         nativeBuildInputs = [ final.go ] ++ nativeBuildInputs;
-        GOFLAGS = GOFLAGS ++ [
-          "-mod=vendor"
-          "-trimpath"
-        ];
+        GOFLAGS = GOFLAGS ++ [ "-mod=vendor" ]; # and no -trimpath: with it, all of Go's library would be compiled anew
         ldflags = ldflags ++ [ "-buildid=" ];
         env = env // goEnvironment;
         passthru = passthru // {
@@ -179,8 +176,12 @@ let
       '';
       installPhase = ''
         mkdir -p "$out/lib/pkgconfig"
+        # Debian's own target is nehalem too, by another name.
         for name in libdpdk libdpdk-libs; do
-          sed "s/-march=[^ ]*/-march=$machine/" "$(pkg-config --variable=pcfiledir libdpdk)/$name.pc" > "$out/lib/pkgconfig/$name.pc"
+          from=$(pkg-config --variable=pcfiledir libdpdk)/$name.pc
+          if [ "$machine" = nehalem ]; then cp "$from" "$out/lib/pkgconfig/"; else
+            sed "s/-march=[^ ]*/-march=$machine/" "$from" > "$out/lib/pkgconfig/$name.pc"
+          fi
         done
       '';
     };
