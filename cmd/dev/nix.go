@@ -117,7 +117,7 @@ func (n *nixRun) run(args ...string) (string, error) {
 	}
 	argv := append([]string{commandPath("nix")}, args[:at]...)
 	argv = append(append(argv, with...), args[at:]...)
-	return n.d.output(n.ctx, job{argv: argv, dir: n.dir, env: n.env, limit: 5 * time.Minute})
+	return n.d.output(n.ctx, job{argv: argv, dir: n.dir, env: n.env, limit: 10 * time.Minute})
 }
 
 func (n *nixRun) flake(attribute string) string { return "path:" + n.tree + "#" + attribute }
