@@ -61,3 +61,9 @@ func Copy(dst, src uintptr, n int) {
 	d, s := *(*unsafe.Pointer)(unsafe.Pointer(&dst)), *(*unsafe.Pointer)(unsafe.Pointer(&src))
 	copy(unsafe.Slice((*byte)(d), n), unsafe.Slice((*byte)(s), n))
 }
+
+// As sees the memory at base as a T, which has no Go pointers in it: a Slab's memory that serves for something else than
+// a ring. It is sound for the same reasons as At.
+func As[T any](base uintptr) *T {
+	return (*T)(*(*unsafe.Pointer)(unsafe.Pointer(&base)))
+}

@@ -87,6 +87,7 @@ func (s *Stack) connect(lport uint16, raddr uint32, rport uint16, o *Options, st
 	if least != 0 && u.ISS.Less(least) {
 		u.ISS = least
 	}
+	s.profile(&u, o)
 	c.Open(&s.cfg.TCP, &u)
 	if c.PortRef = ref; ref == 0 {
 		s.holdPort(c, o.ReuseAddr)

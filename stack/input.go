@@ -226,7 +226,7 @@ func (s *Stack) inputTCP(f *dpdk.Frame, b []byte, h *wire.IPv4, l4 []byte) (kept
 		s.last, s.lastKey = c, k
 		s.flow.set(f)
 	}
-	if s.seg.Flags&tcp.SYN != 0 && !s.takeOptions(l4, off) {
+	if s.seg.Flags&tcp.SYN|uint8(off-tcpLen) != 0 && !s.takeOptions(l4, off) {
 		return false
 	}
 	return s.feed(f, b, h, l4, k, c)
@@ -259,7 +259,7 @@ func (s *Stack) read(f *dpdk.Frame, t *wire.TCP, n, off int) {
 func (s *Stack) feed(f *dpdk.Frame, b []byte, h *wire.IPv4, l4 []byte, k key, c *tcp.Conn) (kept bool) {
 	seg := &s.seg
 	if seg.Len > 0 {
-		if s.room <= s.tight && int(c.RxHeld()) >= s.room {
+		if s.room <= s.tight && int(c.RxHeld()) >= s.room && !s.displace(c, seg) {
 			s.count.Drop[DropNoBuffer]++
 			seg.Len = 0 // the rest of the segment still counts; the peer sends the text again
 			seg.Flags &^= tcp.FIN
@@ -272,7 +272,7 @@ func (s *Stack) feed(f *dpdk.Frame, b []byte, h *wire.IPv4, l4 []byte, k key, c 
 		c.Heard(s.now)
 	}
 	v := c.Input(&s.cfg.TCP, s.now, seg)
-	for v == tcp.NoRing || v == tcp.NoStage {
+	for v == tcp.NoRing || v == tcp.NoStage || v == tcp.NoQueue {
 		if !s.provide(c, v) {
 			v = tcp.Bad
 			break
@@ -285,9 +285,18 @@ func (s *Stack) feed(f *dpdk.Frame, b []byte, h *wire.IPv4, l4 []byte, k key, c 
 		s.hold()
 		s.count.RxData++
 		return true
+	case tcp.Kept | tcp.More:
+		s.hold()
+		s.count.RxData++
+		s.follow(c)
+		return true
 	case tcp.Gathered:
 		s.count.RxData++
 		s.count.Gathered++
+	case tcp.Gathered | tcp.More:
+		s.count.RxData++
+		s.count.Gathered++
+		s.follow(c)
 	case tcp.Refuse:
 		if c.State() == tcp.Closed { // earlier in this burst
 			s.unlink(c)
@@ -298,15 +307,55 @@ func (s *Stack) feed(f *dpdk.Frame, b []byte, h *wire.IPv4, l4 []byte, k key, c 
 		s.reopen(c, k, b)
 	case tcp.Bad:
 		s.count.Drop[DropUnacceptable]++
-	case tcp.Done, tcp.NoRing, tcp.NoStage:
+	case tcp.More:
+		s.follow(c)
+	case tcp.Done, tcp.NoRing, tcp.NoStage, tcp.NoQueue:
 	}
 	return false
 }
 
+// follow gives a connection of the lossy profile what came early and is next now.
+func (s *Stack) follow(c *tcp.Conn) {
+	for {
+		h, v := c.Follow(&s.cfg.TCP, s.now)
+		switch v {
+		case tcp.Kept: // it was counted when it came
+		case tcp.NoStage:
+			if !s.provide(c, v) {
+				return
+			}
+		case tcp.Gathered, tcp.Bad:
+			s.w.Release(dpdk.Handle(h))
+			s.rxHeld--
+		default:
+			return
+		}
+	}
+}
+
+// displace makes room for the very next segment of a connection's stream by dropping what has come early.
+func (s *Stack) displace(c *tcp.Conn, seg *tcp.Segment) bool {
+	if _, nxt := c.SynNumbers(); seg.Seq != nxt {
+		return false
+	}
+	h := c.DropQueued()
+	if h == 0 {
+		return false
+	}
+	s.w.Release(dpdk.Handle(h))
+	s.rxHeld--
+	s.room++
+	return true
+}
+
 // provide gives a connection what it lacks to take a payload.
 func (s *Stack) provide(c *tcp.Conn, lack tcp.Verdict) bool {
-	if lack == tcp.NoRing {
+	switch lack {
+	case tcp.NoRing:
 		c.SetRxRing(s.rx.Get(c.RxWant), c.RxWant)
+		return true
+	case tcp.NoQueue:
+		c.SetQueue(s.rx.Get(c.QueueWant()))
 		return true
 	}
 	f, ok := s.w.Take()
@@ -322,14 +371,24 @@ func (s *Stack) provide(c *tcp.Conn, lack tcp.Verdict) bool {
 	return true
 }
 
-// takeOptions reads the options of a SYN into the segment. Malformed ones make it be dropped.
-func (s *Stack) takeOptions(l4 []byte, off int) (ok bool) {
+// takeOptions reads the segment's options: all of a SYN's, where malformed ones make the segment be dropped, and selective
+// acknowledgements elsewhere.
+func (s *Stack) takeOptions(l4 []byte, off int) bool {
+	s.seg.Opts = &s.opts
+	if s.seg.Flags&tcp.SYN == 0 {
+		blocks, n := wire.ParseSack(l4[tcpLen:off])
+		s.opts.Sacks = n
+		for i, b := range blocks[:n] {
+			s.opts.Sack[i] = [2]tcp.Seq{tcp.Seq(b[0]), tcp.Seq(b[1])}
+		}
+		return true
+	}
 	w, drop := wire.ParseOptions(l4[tcpLen:off])
 	if drop != wire.OK {
-		return s.drop(drop)
+		s.drop(drop)
+		return false
 	}
-	s.opts = tcp.Options{MSS: w.MSS, WndScale: w.Scale}
-	s.seg.Opts = &s.opts
+	s.opts = tcp.Options{MSS: w.MSS, WndScale: w.Scale, SackOK: w.SackOK}
 	return true
 }
 

@@ -22,6 +22,8 @@ type Options struct {
 	KeepGap     int64 // ns between probes; 0: from KeepIdle
 	KeepMax     uint8 // probes before giving up; 0: 9
 	UserTimeout int64 // ns; 0: off
+	// Congestion is the congestion control (tcp.ControlNamed), and with it the lossy profile; 0: the lossless profile.
+	Congestion uint8
 }
 
 // Listener is a socket in LISTEN. Accept ring, Watch, Ready and Stream are shared with the application as a
@@ -171,6 +173,7 @@ func (s *Stack) openPassive(l *Listener, k key, from MAC, seg *tcp.Segment, iss 
 	c := s.block(known)
 	u := s.setupFor(known, &l.opts, k)
 	u.ISS = iss
+	s.profile(&u, &l.opts)
 	c.Parent = l.id
 	c.Accept(&s.cfg.TCP, &u, s.now, seg)
 	l.entered(s, c)
@@ -238,6 +241,13 @@ func (s *Stack) setup(o *Options, k key) tcp.Setup {
 	u.RxEntries = pow2(u.RcvBuf/tcp.RingPerBytes, 64, max(uint32(s.cfg.MaxRing), u.RcvBuf/tcp.RingPerBytes))
 	u.TxEntries = pow2(uint32(snd/tcp.RingPerBytes), 64, max(uint32(s.cfg.MaxRing), uint32(snd)/uint32(mss)))
 	return u
+}
+
+// profile gives a connection that is about to be opened what its profile needs.
+func (s *Stack) profile(u *tcp.Setup, o *Options) {
+	if o.Congestion != 0 {
+		u.Lossy, u.Control = s.rx.Get(tcp.LossyEntries), o.Congestion
+	}
 }
 
 // pow2 is n rounded up to a power of two, and kept between lo and hi, of which lo is one.
@@ -349,6 +359,16 @@ func (s *Stack) drain(c *tcp.Conn) {
 		}
 		s.w.Release(dpdk.Handle(h))
 		s.rxHeld--
+	}
+	for h := c.DropQueued(); h != 0; h = c.DropQueued() {
+		s.w.Release(dpdk.Handle(h))
+		s.rxHeld--
+	}
+	if state, queue, n := c.DropLossy(); state != 0 {
+		s.rx.Put(state, tcp.LossyEntries)
+		if queue != 0 {
+			s.rx.Put(queue, n)
+		}
 	}
 	s.drainTx(c)
 }

@@ -17,6 +17,15 @@ type (
 	Pend = tcp.Pend
 )
 
+// ControlNamed and ControlName give a congestion control's number (Options.Congestion) and its name. ControlNames are all
+// names, DefaultControl is the lossy profile's by default.
+func ControlNamed(name string) (id uint8, ok bool) { return tcp.ControlNamed(name) }
+func ControlName(id uint8) string                  { return tcp.ControlName(id) }
+func ControlNames() []string                       { return tcp.ControlNames() }
+
+// DefaultControl is described with ControlNamed.
+const DefaultControl = tcp.DefaultControl
+
 // The states of a connection.
 const (
 	Closed      = tcp.Closed

@@ -80,8 +80,12 @@ func (s *Stack) queue(f dpdk.Frame) {
 func (s *Stack) sendAck(c *tcp.Conn) bool {
 	c.Linked &^= inLate
 	ack, wnd := c.AckWord()
-	for range max(c.Gaps(), 1) {
-		if !s.segment(c, c.AckSeq(), ack, tcp.ACK, wnd, nil) {
+	for n := max(c.Gaps(), 1); n > 0; n-- {
+		var sack []byte
+		if c.Queued() > 0 {
+			sack = s.sack(c, n-1)
+		}
+		if !s.segment(c, c.AckSeq(), ack, tcp.ACK, wnd, sack) {
 			return false
 		}
 		s.count.Acks++
@@ -92,11 +96,21 @@ func (s *Stack) sendAck(c *tcp.Conn) bool {
 	return true
 }
 
+// sack writes the options of an ACK that tells what has come early: of several, the k-th from the last.
+func (s *Stack) sack(c *tcp.Conn, k int) []byte {
+	blocks, n := c.Sack(k)
+	var b [wire.MaxSacks][2]uint32
+	for i := range blocks[:n] {
+		b[i] = [2]uint32{uint32(blocks[i][0]), uint32(blocks[i][1])}
+	}
+	return s.sackBuf[:wire.PutSack(s.sackBuf[:], b[:n])]
+}
+
 // sendSyn sends the SYN, or the SYN and ACK, with its options.
 func (s *Stack) sendSyn(c *tcp.Conn) bool {
-	mss, shift := c.SynOptions()
-	var buf [8]byte
-	opts := buf[:wire.PutOptions(buf[:], wire.Options{MSS: mss, Scale: shift})]
+	mss, shift, sack := c.SynOptions()
+	var buf [wire.MaxOptions]byte
+	opts := buf[:wire.PutOptions(buf[:], wire.Options{MSS: mss, Scale: shift, SackOK: sack})]
 	iss, rcvNxt := c.SynNumbers()
 	s.count.TxSyns++
 	if c.State() == tcp.SynReceived {
@@ -139,6 +153,7 @@ func (s *Stack) resend(c *tcp.Conn) (any, through bool) {
 	for {
 		addr, n, seq, fin, ok := c.NextResend()
 		if !ok {
+			c.PublishEdge()
 			return any, true
 		}
 		if s.w.NStock == 0 {

@@ -47,7 +47,8 @@ type Stack struct {
 	last     *tcp.Conn
 	at       int // the frame of the burst that is being looked at
 	seg      tcp.Segment
-	opts     tcp.Options // of seg, if it is a SYN
+	opts     tcp.Options // its options
+	sackBuf  [wire.MaxSackOptions]byte
 	touched  []*tcp.Conn // connections with something to be done at the end of this turn
 	again    []*tcp.Conn // connections whose frames found no buffer: next turn
 	stuck    bool        // the port took nothing more in this turn

@@ -138,6 +138,9 @@ func (c *Conn) startRtx() {
 	c.flags |= copied
 	c.timedAt = 0 // Karn's algorithm (RFC 6298 3): a repeated segment gives no sample
 	c.pend |= PendRtx | pendPublish
+	if c.lossy != 0 {
+		c.goBackFrom()
+	}
 }
 
 // Copied says that what is acknowledged may have been sent by the worker alone, as a copy: the application's own frames

@@ -81,8 +81,9 @@ type Conn struct {
 	flags      flagBits
 	retries    uint8 // retransmissions since the last progress
 	rcvMSS     uint16
-	challenges uint16 // challenge ACKs sent since challengeAt
-	gaps       uint8  // segments beyond RCV.NXT since the last ACK, at most 3
+	challenges uint8  // challenge ACKs sent since challengeAt
+	quick      bool   // ESTABLISHED, and nothing to be looked at but the fast path's: not so in the lossy profile
+	gaps       uint8  // segments beyond RCV.NXT since the last ACK, at most 3; in the lossy profile 255
 	soft       Reason // what ICMP last said of a segment that is not acknowledged; see SoftError
 
 	rtxNxt, rtxEnd Seq // go-back-N: next to resend, and SND.NXT when the resending began
@@ -91,20 +92,21 @@ type Conn struct {
 	timed          Seq // the acknowledgement of more than this gives a round-trip sample
 	RxWant         uint32
 
-	timedAt     int64 // when the unit at timed was sent, or a little before; 0: none is being timed
-	rtoAt       int64 // when the retransmission or persist timer expires; 0: off
-	ageAt       int64 // when TIME-WAIT or FIN-WAIT-2 ends; 0: off
-	failSince   int64 // when the oldest unacknowledged data was first found missing; 0: none is
-	srtt        int64 // SRTT in ns; 0: no sample yet
-	rttvar      int64 // RTTVAR
-	rto         int64 // RTO, without backoff
-	challengeAt int64
-	UserTimeout int64 // TCP_USER_TIMEOUT in ns; 0: by the number of retries
+	timedAt     int64   // when the unit at timed was sent, or a little before; 0: none is being timed
+	rtoAt       int64   // when the retransmission or persist timer expires; 0: off
+	ageAt       int64   // when TIME-WAIT or FIN-WAIT-2 ends; 0: off
+	failSince   int64   // when the oldest unacknowledged data was first found missing; 0: none is
+	srtt        int64   // SRTT in ns; 0: no sample yet
+	rttvar      int64   // RTTVAR
+	rto         int64   // RTO, without backoff
+	lossy       uintptr // the lossy profile's state; 0: the lossless profile
+	UserTimeout int64   // TCP_USER_TIMEOUT in ns; 0: by the number of retries
 
 	stageHandle uintptr // the gathering buffer; 0: none
 	stageAddr   uintptr
-	stageLen    uint32
-	stageCap    uint32
+	stageLen    uint16 // bytes gathered in it
+	stageCap    uint16
+	cwnd        uint32 // what congestion control lets lie beyond SND.UNA; noBound without it
 
 	ID       uint32 // place in the stack's table of connections
 	PortRef  uint32 // the stack's name for the chosen local port; 0: it was not chosen
@@ -121,10 +123,12 @@ type Conn struct {
 	KeepMax  uint8 // TCP_KEEPCNT: probes without an answer that end the connection; 0: keepProbes
 	newNxt   Seq   // of what was held: sent up to here,
 	newEnd   Seq   // and queued up to here; it is the worker who sends that
-	KeepGap  int64 // TCP_KEEPINTVL: ns between probes; 0: by KeepIdle
-	KeepIdle int64 // SO_KEEPALIVE, TCP_KEEPIDLE: ns of silence before a probe; 0: off
-	heardAt  int64 // when the peer was last heard (kept only with KeepIdle)
-	TimerAt  int64 // when the stack's wheel calls Timer; 0: not armed. It may be early: Timer looks for itself
+
+	challengeAt uint32 // in units of 2^20 ns
+	KeepGap     int64  // TCP_KEEPINTVL: ns between probes; 0: by KeepIdle
+	KeepIdle    int64  // SO_KEEPALIVE, TCP_KEEPIDLE: ns of silence before a probe; 0: off
+	heardAt     int64  // when the peer was last heard (kept only with KeepIdle)
+	TimerAt     int64  // when the stack's wheel calls Timer; 0: not armed. It may be early: Timer looks for itself
 }
 
 type flagBits uint8

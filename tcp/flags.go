@@ -35,8 +35,13 @@ func (s *Segment) seqLen() uint32 {
 	return n
 }
 
-// Options are the options of a SYN that this stack knows (RFC 9293 3.7.1, RFC 7323 2.2).
+// Options are the options that this stack knows (RFC 9293 3.7.1, RFC 7323 2.2, RFC 2018).
 type Options struct {
 	MSS      uint16 // 0: not given
 	WndScale int8   // -1: not given; at most 14
+	SackOK   bool   // selective acknowledgements are permitted (RFC 2018 2)
+
+	// In segments that are no SYN, and only for connections that have agreed on them: Sacks blocks.
+	Sack  [4][2]Seq
+	Sacks int
 }

@@ -9,6 +9,7 @@ type Info struct {
 	Unacked           uint32 // sent and not acknowledged
 	SndWnd            uint32
 	RcvBuf            uint32
+	Cwnd, Ssthresh    uint32 // 0 in the lossless profile
 }
 
 // Info looks at the connection. Worker only.
@@ -19,6 +20,10 @@ func (c *Conn) Info() Info {
 	}
 	if c.state != Closed {
 		i.Unacked = c.outstanding()
+	}
+	if c.lossy != 0 {
+		w := &c.loss().win
+		i.Cwnd, i.Ssthresh = w.Cwnd, w.Ssthresh
 	}
 	return i
 }

@@ -1,18 +1,20 @@
 package tcp
 
 // Verdict says what became of a segment.
-type Verdict uint8
+type Verdict uint16
 
 // The verdicts. Without Kept the caller releases the buffer.
 const (
 	Done     Verdict = 0         // nothing more to do than what Pending says
-	Kept     Verdict = 1 << iota // the payload lies in the receive ring now
+	Kept     Verdict = 1 << iota // the payload lies in the receive ring now, or waits for what is missing before it
 	Refuse                       // answer with the RST that RFC 9293 3.10.7.1 gives for this segment
 	Reopen                       // a new SYN for a connection in TIME-WAIT: release it and treat the segment as new
 	NoStage                      // the payload needs a gathering buffer: SetStage, and feed the segment again
 	NoRing                       // the payload needs a receive ring: give the connection one and feed the segment again
 	Bad                          // unacceptable; counted by the caller
 	Gathered                     // the payload was taken by copying it, see stage.go
+	NoQueue                      // the lossy profile needs memory: SetQueue, and feed the segment again
+	More                         // with Kept or Gathered: what came early can follow now, see Follow
 )
 
 // Input is segment arrival (RFC 9293 3.10.7) for a connection that exists. now is in ns.
@@ -21,7 +23,7 @@ const (
 // one ACK and one publication per connection, not one per segment.
 func (c *Conn) Input(p *Params, now int64, s *Segment) Verdict {
 	// The fast path: nothing but ACK and PSH, and the very next byte.
-	if s.Flags&^PSH == ACK && s.Seq == c.rcvNxt && c.state == Established {
+	if s.Flags&^PSH == ACK && s.Seq == c.rcvNxt && c.quick {
 		if wnd := uint32(s.Wnd) << c.SndShift; s.Ack != c.sndUna || wnd != c.sndWnd || wnd == 0 {
 			if v := c.inputAck(p, now, s); v != Done {
 				return v
@@ -39,7 +41,7 @@ func (c *Conn) Input(p *Params, now int64, s *Segment) Verdict {
 // ones, within the window, and neither ACK nor window is news. It returns false, and changes nothing, when the
 // segment is not of that kind.
 func (c *Conn) Next(seq, ack Seq, wnd uint16, n uint32, handle, addr uintptr) bool {
-	if seq != c.rcvNxt || ack != c.sndUna || uint32(wnd)<<c.SndShift != c.sndWnd || wnd == 0 || c.state != Established {
+	if seq != c.rcvNxt || ack != c.sndUna || uint32(wnd)<<c.SndShift != c.sndWnd || wnd == 0 || !c.quick {
 		return false
 	}
 	if n == 0 || n > uint32(c.rcvNxt.Size(c.rcvAdv)) || c.rxBase == 0 ||
@@ -93,6 +95,10 @@ func (c *Conn) inputSlow(p *Params, now int64, s *Segment) Verdict {
 	}
 	if c.state == SynReceived {
 		if v := c.inputSynReceived(p, now, s); v != Done {
+			return v
+		}
+	} else if c.lossy != 0 {
+		if v := c.inputAckLossy(p, now, s); v != Done {
 			return v
 		}
 	} else if v := c.inputAck(p, now, s); v != Done {
@@ -170,8 +176,8 @@ func (c *Conn) Challenge(now int64) { c.challengeAck(now) }
 // that an attacker gains no amplifier and learns nothing from a shared budget (RFC 5961 7, CVE-2016-5696).
 func (c *Conn) challengeAck(now int64) {
 	const perSecond = 10
-	if now-c.challengeAt >= 1e9 {
-		c.challengeAt, c.challenges = now, 0
+	if at := uint32(now >> 20); at-c.challengeAt >= 1e9>>20 {
+		c.challengeAt, c.challenges = at, 0
 	}
 	if c.challenges < perSecond {
 		c.challenges++
@@ -207,6 +213,9 @@ const dupAcks = 3
 // far as they are of use. It is taken once.
 func (c *Conn) Gaps() (n int) {
 	n, c.gaps = int(c.gaps), 0
+	if c.sacks() {
+		n = c.loss().acks()
+	}
 	return n
 }
 
@@ -232,7 +241,11 @@ func (c *Conn) inputTextSlow(p *Params, now int64, s *Segment) Verdict {
 		t.Seq, t.Addr, t.Len = c.rcvNxt, t.Addr+uintptr(d), t.Len-uint32(d)
 	}
 	if t.Seq != c.rcvNxt {
-		c.pend |= PendAck // a gap: there is no reorder queue, the sender goes back to here
+		c.pend |= PendAck // a gap: without a reorder queue the sender goes back to here
+		if c.lossy != 0 {
+			c.gaps = min(c.gaps, 254) + 1
+			return c.keep(&t)
+		}
 		c.gaps = min(c.gaps+1, dupAcks)
 		return Bad
 	}
@@ -254,6 +267,9 @@ func (c *Conn) inputTextSlow(p *Params, now int64, s *Segment) Verdict {
 	}
 	if s.Flags&FIN != 0 && c.rcvNxt == t.Seq+Seq(t.Len) {
 		c.inputFin(p, now)
+	}
+	if c.lossy != 0 && c.loss().waits() {
+		v |= More
 	}
 	return v
 }

@@ -6,9 +6,11 @@ type Setup struct {
 	RcvBuf    uint32 // bytes
 	RxEntries uint32 // entries of the rings, powers of two
 	TxEntries uint32
-	MSS       uint16 // largest segment that we can send and receive on this port
-	SndMSS    uint16 // further bound on what we send; 0: none
-	Shift     uint8  // scale that we offer
+	MSS       uint16  // largest segment that we can send and receive on this port
+	SndMSS    uint16  // further bound on what we send; 0: none
+	Shift     uint8   // scale that we offer
+	Lossy     uintptr // memory for the lossy profile's state, of LossyEntries; 0: the lossless profile
+	Control   uint8   // its congestion control
 	Laddr     uint32
 	Raddr     uint32
 	Lport     uint16
@@ -31,6 +33,7 @@ func (c *Conn) setup(p *Params, u *Setup) {
 	c.RcvShift = u.Shift
 	c.Laddr, c.Raddr, c.Lport, c.Rport = u.Laddr, u.Raddr, u.Lport, u.Rport
 	c.rto = p.InitRTO
+	c.setLossy(u.Lossy, u.Control)
 }
 
 // Open is the active OPEN call (RFC 9293 3.10.1): SYN-SENT, a SYN to be sent. With hold the SYN waits for the next hop
@@ -72,6 +75,9 @@ func (c *Conn) takeSyn(s *Segment) {
 			mss = max(s.Opts.MSS, MinMSS)
 		}
 		scale = s.Opts.WndScale
+		if c.lossy != 0 {
+			c.loss().sackOK = s.Opts.SackOK
+		}
 	}
 	c.SndMSS = min(c.SndMSS, mss)
 	if scale >= 0 {
@@ -87,12 +93,14 @@ func (c *Conn) takeSyn(s *Segment) {
 // MinMSS keeps a peer from making us send a frame per few bytes (CVE-2019-11479).
 const MinMSS = 48
 
-// SynOptions are the options of our SYN, or SYN and ACK: a window scale only if the peer offered one.
-func (c *Conn) SynOptions() (mss uint16, shift int8) {
+// SynOptions are the options of our SYN, or SYN and ACK: a window scale, and selective acknowledgements, only if the peer
+// offered them.
+func (c *Conn) SynOptions() (mss uint16, shift int8, sack bool) {
+	shift = int8(c.RcvShift)
 	if c.flags&noScale != 0 {
-		return c.rcvMSS, -1
+		shift = -1
 	}
-	return c.rcvMSS, int8(c.RcvShift)
+	return c.rcvMSS, shift, c.lossy != 0 && (c.state == SynSent || c.loss().sackOK)
 }
 
 // inputSynSent is RFC 9293 3.10.7.3.
@@ -146,6 +154,9 @@ func (c *Conn) established(p *Params, now int64, s *Segment) {
 		c.rto = 3 * p.InitRTO // RFC 6298 5.7: 3 s, where the SYN's timer starts at 1 s
 	} else if c.timedAt != 0 {
 		c.sample(p, now-c.timedAt)
+	}
+	if c.lossy != 0 {
+		c.beginLossy()
 	}
 	c.retries, c.backoff, c.failSince, c.rtoAt, c.timedAt = 0, 0, 0, 0, 0
 	c.heardAt = now

@@ -59,19 +59,25 @@ func (c *Conn) finAt(seq Seq) bool { return c.fin.Load() != 0 && seq == Seq(c.fi
 // NextResend is the next segment of go-back-N: n bytes at addr, or the FIN. ok is false when all up to rtxEnd are
 // sent or the window ends.
 func (c *Conn) NextResend() (addr uintptr, n int, seq Seq, fin, ok bool) {
-	if c.flags&rtxOn == 0 || !c.rtxNxt.Less(c.rtxEnd) {
+	seq = c.rtxNxt
+	most := 1 << 16
+	if c.lossy != 0 {
+		if seq, most, ok = c.loss().resendAt(c); !ok {
+			return 0, 0, 0, false, false
+		}
+	}
+	if c.flags&rtxOn != 0 && !seq.Less(c.rtxEnd) || c.flags&rtxOn == 0 && c.lossy == 0 {
 		return 0, 0, 0, false, false
 	}
-	seq = c.rtxNxt
-	wnd := int(int32(c.sndUna+Seq(c.sndWnd)) - int32(seq))
+	wnd := min(int(int32(c.sndUna+Seq(c.sndWnd))-int32(seq)), most)
 	if wnd <= 0 {
 		return 0, 0, 0, false, false
 	}
 	if c.finAt(seq) {
 		return 0, 0, seq, true, true
 	}
-	if c.rtxSeq.Less(c.txSeq) {
-		c.rtxIdx, c.rtxSeq = c.txNext, c.txSeq // the cursor has been overtaken by acknowledgements
+	if c.rtxSeq.Less(c.txSeq) || seq.Less(c.rtxSeq) {
+		c.rtxIdx, c.rtxSeq = c.txNext, c.txSeq // the cursor was overtaken by acknowledgements, or goes back
 	}
 	tail := uint32(c.snd.Load())
 	for c.rtxIdx != tail {
@@ -116,14 +122,18 @@ func (c *Conn) sentNew(seq Seq) {
 
 // Resent moves on after NextResend's segment was sent.
 func (c *Conn) Resent() {
-	_, n, _, fin, ok := c.NextResend()
-	switch {
-	case !ok:
-	case fin:
-		c.rtxNxt++
-	default:
-		c.rtxNxt += Seq(n)
+	_, n, seq, fin, ok := c.NextResend()
+	if !ok {
+		return
 	}
+	if fin {
+		n = 1
+	}
+	if c.flags&rtxOn == 0 {
+		c.loss().repaired(c, seq, uint32(n))
+		return
+	}
+	c.rtxNxt = seq + Seq(n)
 	c.sentNew(c.rtxNxt)
 }
 

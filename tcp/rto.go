@@ -96,8 +96,10 @@ func (c *Conn) NextTimer() int64 {
 func (c *Conn) Timer(p *Params, now int64) {
 	if c.ageAt != 0 && now >= c.ageAt {
 		c.ageAt = 0
-		c.die(NoReason)
-		return
+		if c.lossy == 0 || !c.rested() {
+			c.die(NoReason)
+			return
+		}
 	}
 	if c.rtoAt != 0 && now >= c.rtoAt {
 		c.timeout(p, now)
@@ -149,6 +151,9 @@ func (c *Conn) timeout(p *Params, now int64) {
 	case probing:
 		c.pend |= PendProbe
 	default:
+		if c.lossy != 0 {
+			c.expire(now, c.retries == 1)
+		}
 		c.startRtx()
 	}
 }

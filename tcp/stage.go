@@ -25,7 +25,7 @@ func (c *Conn) pushRx(handle, addr uintptr, n uint32) {
 
 // inputCrowded takes n bytes of text when the ring is half full.
 func (c *Conn) inputCrowded(s *Segment, n, used uint32) Verdict {
-	if n > GatherMax && (c.stageLen == 0 || c.stageLen+n > c.stageCap) {
+	if n > GatherMax && (c.stageLen == 0 || uint32(c.stageLen)+n > uint32(c.stageCap)) {
 		// Data behind what is gathered: that goes first. The two do not fit one buffer, so each stands for half of one.
 		if c.stageLen != 0 {
 			if used > c.rxMask-1 {
@@ -39,7 +39,7 @@ func (c *Conn) inputCrowded(s *Segment, n, used uint32) Verdict {
 		c.rcvNxt += Seq(n)
 		return Kept
 	}
-	if c.stageLen+n > c.stageCap {
+	if uint32(c.stageLen)+n > uint32(c.stageCap) {
 		if c.stageLen != 0 {
 			if used > c.rxMask {
 				return Bad
@@ -49,21 +49,21 @@ func (c *Conn) inputCrowded(s *Segment, n, used uint32) Verdict {
 		return NoStage
 	}
 	ring.Copy(c.stageAddr+uintptr(c.stageLen), s.Addr, int(n))
-	c.stageLen += n
+	c.stageLen += uint16(n)
 	c.rcvNxt += Seq(n)
 	c.pend |= PendRead
 	return Gathered
 }
 
 func (c *Conn) pushStage() {
-	c.pushRx(c.stageHandle, c.stageAddr, c.stageLen)
+	c.pushRx(c.stageHandle, c.stageAddr, uint32(c.stageLen))
 	c.stageHandle, c.stageAddr, c.stageLen, c.stageCap = 0, 0, 0, 0
 	c.pend |= pendPublish
 }
 
 // SetStage gives the connection an empty gathering buffer of size bytes, at least GatherMax. It has none.
 func (c *Conn) SetStage(handle, addr uintptr, size uint32) {
-	c.stageHandle, c.stageAddr, c.stageCap = handle, addr, size
+	c.stageHandle, c.stageAddr, c.stageCap = handle, addr, uint16(min(size, ring.MaxLen))
 }
 
 // TakeStage takes the gathering buffer away; 0: there is none.

@@ -47,7 +47,11 @@ const (
 // setState is the only place where the state of a connection changes. The application sees it at the next publish.
 func (c *Conn) setState(s State) {
 	c.state = s
+	c.quick = s == Established && c.lossy == 0
 	c.pend |= pendPublish
+	if c.lossy != 0 && s != CloseWait && c.loss().idleAt {
+		c.loss().idleAt, c.ageAt = false, 0
+	}
 }
 
 // State is the state as the worker knows it. Worker only.

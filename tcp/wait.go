@@ -4,10 +4,10 @@ package tcp
 // which all is kept that an answer to the peer depends on.
 type Wait struct {
 	Ends        int64 // when 2 MSL are over
-	challengeAt int64
-	sndNxt      Seq // SND.NXT; all is acknowledged, the FIN too
+	sndNxt      Seq   // SND.NXT; all is acknowledged, the FIN too
 	rcvNxt      Seq
 	rcvAdv      Seq
+	challengeAt uint32
 	maxWnd      uint32
 	wnd         uint16 // window field of the ACKs
 	challenges  uint8
@@ -22,7 +22,7 @@ func (c *Conn) Waits() bool { return c.flags&orphan != 0 && c.state == TimeWait 
 func (c *Conn) Rest() Wait {
 	_, wnd := c.AckWord()
 	return Wait{Ends: c.ageAt, challengeAt: c.challengeAt, sndNxt: c.sndNxt(), rcvNxt: c.rcvNxt, rcvAdv: c.rcvAdv,
-		maxWnd: c.maxWnd.Load(), wnd: wnd, challenges: uint8(c.challenges)}
+		maxWnd: c.maxWnd.Load(), wnd: wnd, challenges: c.challenges}
 }
 
 // Numbers are SND.NXT, RCV.NXT and the window field, for an ACK.
@@ -53,10 +53,10 @@ func (w *Wait) wake(c *Conn) {
 	c.rcvNxt, c.rcvAdv = w.rcvNxt, w.rcvAdv
 	c.sndWnd = w.maxWnd
 	c.maxWnd.Store(w.maxWnd)
-	c.challengeAt, c.challenges = w.challengeAt, uint16(w.challenges)
+	c.challengeAt, c.challenges = w.challengeAt, w.challenges
 }
 
 func (w *Wait) settle(c *Conn) (ack bool) {
-	w.challengeAt, w.challenges = c.challengeAt, uint8(c.challenges)
+	w.challengeAt, w.challenges = c.challengeAt, c.challenges
 	return c.pend&PendAck != 0
 }

@@ -31,8 +31,9 @@ func (c *Conn) window() uint16 {
 		return 0
 	}
 	edge, free := c.rcvAdv, Seq(c.usr.Load()>>32)+Seq(c.RcvBuf)
-	// With a gap the window stays as it is: an ACK that changes it is no duplicate to the sender (RFC 5681 2).
-	if c.gaps == 0 && gains(whole(c.rcvNxt, edge, c.RcvShift), whole(c.rcvNxt, free, c.RcvShift), c.RcvBuf, uint32(c.rcvMSS)) {
+	// With a gap the window stays as it is: an ACK that changes it is no duplicate to the sender (RFC 5681 2). Selective
+	// acknowledgements do not need that.
+	if (c.gaps == 0 || c.sacks()) && gains(whole(c.rcvNxt, edge, c.RcvShift), whole(c.rcvNxt, free, c.RcvShift), c.RcvBuf, uint32(c.rcvMSS)) {
 		edge = free
 	}
 	// A scaled window is rounded down: rounded up, the edge would run away from the buffer, a little with each segment.
@@ -57,8 +58,9 @@ func (c *Conn) Squeeze() {
 // Ease ends Squeeze.
 func (c *Conn) Ease() { c.flags &^= squeezed }
 
-// RxHeld is how many entries of the receive ring the application has not given back.
-func (c *Conn) RxHeld() uint32 { return c.rxNext - uint32(c.usr.Load()) }
+// RxHeld is how many entries of the receive ring the application has not given back, and how many segments wait that came
+// early.
+func (c *Conn) RxHeld() uint32 { return c.rxNext - uint32(c.usr.Load()) + c.Queued() }
 
 // SynWindow is the window of a SYN, which is never scaled (RFC 7323 2.2).
 func (c *Conn) SynWindow() uint16 { return uint16(min(c.RcvBuf, 65535)) }
@@ -91,11 +93,7 @@ func (c *Conn) Publish(p *Params, now int64) {
 		return
 	}
 	c.sendHeld()
-	right := c.sndUna + Seq(c.sndWnd)
-	if c.flags&rtxOn != 0 && c.rtxEnd.Less(right) {
-		right = c.rtxEnd
-	}
-	c.edge.Store(pack(c.sndUna, uint32(right)))
+	c.publishEdge()
 	w := uint32(c.state) | uint32(c.reason)<<8
 	if c.flags&finRcvd != 0 && c.stageLen == 0 {
 		w |= statusEOF
@@ -107,6 +105,14 @@ func (c *Conn) Publish(p *Params, now int64) {
 	// the timer: either we see its SND.NXT here, or it sees our edge after it has stored SND.NXT.
 	c.startTimer(p, now)
 	c.pend &^= pendPublish
+}
+
+func (c *Conn) publishEdge() {
+	right := c.sndUna + Seq(min(c.sndWnd, c.cwnd))
+	if c.flags&rtxOn != 0 && c.rtxEnd.Less(right) {
+		right = c.rtxEnd
+	}
+	c.edge.Store(pack(c.sndUna, uint32(right)))
 }
 
 // NewText is how many bytes of text came in since Publish, if they may be acknowledged a little later (RFC 1122 4.2.3.2):

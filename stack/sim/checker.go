@@ -32,12 +32,41 @@ type half struct {
 	scale int8   // that the SYN offers; -1: none
 	mss   uint16 // that the SYN asks for
 	sent  uint32 // behind the last unit that was sent
-	got   uint32 // behind the last unit that the other host has received in order
+	got   uint32 // behind the last unit that the other host has received in order, or early and keeps
+	early []gap  // what it has received beyond, if it keeps that
 	fin   uint32 // where the FIN is; 0: none was sent
 	acked uint32 // behind the last unit whose acknowledgement this host has received
 	edge  uint32 // the right edge of the window that this host knows of, the rightmost so far
 	told  uint32 // the same, as the other host has sent it
 	shut  bool   // the other host closes the window for want of buffers
+}
+
+// gap is a piece of a stream that has arrived before what precedes it.
+type gap struct{ start, end uint32 }
+
+// arrived notes that the units from start up to end have come to the other host, which keeps what comes early or not.
+func (h *half) arrived(start, end uint32, keeps bool) {
+	if start > h.got && keeps && len(h.early) < 1<<16 {
+		h.early = append(h.early, gap{start, end})
+		return
+	}
+	if start > h.got {
+		return
+	}
+	h.got = max(h.got, end)
+	for again := true; again; {
+		again = false
+		rest := h.early[:0]
+		for _, g := range h.early {
+			switch {
+			case g.start > h.got:
+				rest = append(rest, g)
+			case g.end > h.got:
+				h.got, again = g.end, true
+			}
+		}
+		h.early = rest
+	}
 }
 
 func newChecker(w *world) *checker { return &checker{w: w, conns: map[connKey]*pair{}} }
@@ -277,6 +306,7 @@ func (k *checker) sentText(s *seen, fail func(string, ...any)) {
 		x := k.side(s)
 		if start == 0 {
 			fail("text at the SYN's place")
+		} else if x.do.Blank {
 		} else if d := differs(s.data, x.outKey, uint64(start-1)); d >= 0 {
 			fail("a wrong byte at %d", start-1+uint32(d))
 		}
@@ -341,8 +371,12 @@ func (k *checker) received(s *seen) {
 	if f&wire.FIN != 0 {
 		end++
 	}
-	if start <= s.own.got && end < 1<<31 {
-		s.own.got = max(s.own.got, end)
+	if end < 1<<31 && (start < end || start <= s.own.got) {
+		to := k.w.sides[2*s.pair.number]
+		if s.to == k.w.b {
+			to = to.peer
+		}
+		s.own.arrived(start, end, to.do.Opts.Congestion != 0)
 	}
 	if f&wire.ACK == 0 || !s.other.open {
 		return

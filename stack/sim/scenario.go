@@ -70,6 +70,7 @@ type Side struct {
 	WriteMax   int           // bytes per call
 	WriteEvery time.Duration // between two calls
 	ZeroWrite  bool          // from buffers of the stack
+	Blank      bool          // what it writes are zeros that nobody looks at, where only the speed counts
 	ReadMax    int
 	ReadEvery  time.Duration
 	ZeroRead   bool

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"ndpip/tcp"
 )
 
 var (
@@ -57,6 +59,57 @@ func TestSeeds(t *testing.T) {
 	t.Logf("counted %d simulator seeds", n)
 }
 
+// TestSeedsLossy is TestSeeds with the lossy profile: at both ends, or at one of them, under each control.
+func TestSeedsLossy(t *testing.T) {
+	if *seedFlag >= 0 {
+		s := lossy(Draw(uint64(*seedFlag), nil))
+		t.Log(s)
+		r := try(t, s)
+		t.Logf("%v of virtual time, %d frames, %d bytes read, %d retransmissions, hash %x", r.Time, r.Frames, r.Bytes,
+			r.Retransmits, r.Hash)
+		return
+	}
+	n := usualSeeds / 2
+	if testing.Short() {
+		n /= 10
+	}
+	if underRace {
+		n /= 10
+	}
+	if *seedsFlag > 0 {
+		n = *seedsFlag
+	}
+	bad := 0
+	for seed := range n {
+		if r := try(t, lossy(Draw(uint64(*fromFlag)+uint64(seed), nil))); len(r.Errors) > 0 {
+			if bad++; bad == 5 {
+				t.Fatalf("stopped after %d seeds", seed+1)
+			}
+		}
+	}
+	t.Logf("counted %d simulator seeds", n)
+}
+
+// lossy gives a scenario's sockets the lossy profile: those of both ends, of A, or of B.
+func lossy(s *Scenario) *Scenario {
+	names := tcp.ControlNames()
+	control := func(i uint64) uint8 {
+		id, _ := tcp.ControlNamed(names[i%uint64(len(names))])
+		return id
+	}
+	for i := range s.Conns {
+		c := &s.Conns[i]
+		k := s.Seed + uint64(i)
+		if k%4 != 1 {
+			c.A.Opts.Congestion = control(k / 4)
+		}
+		if k%4 != 2 {
+			c.B.Opts.Congestion = control(k / 3)
+		}
+	}
+	return s
+}
+
 // try runs a scenario. If it fails, it says how to run it again, and captures the frames.
 func try(t *testing.T, s *Scenario) Result {
 	t.Helper()
@@ -80,6 +133,6 @@ func try(t *testing.T, s *Scenario) Result {
 		}
 		t.Logf("captures: %s %s", name("a"), name("b"))
 	}
-	t.Logf("replay: go test ./stack/sim -run 'TestSeeds$' -v -seed %d", s.Seed)
+	t.Logf("replay: go test ./stack/sim -run '%s$' -v -seed %d", t.Name(), s.Seed)
 	return r
 }
