@@ -50,6 +50,9 @@ type Config struct {
 	WinScale int // window scale that is offered; -1 or 0: from RcvBuf
 	RcvBuf   int // bytes; 0: 1 MiB
 	SndBuf   int
+	// Congestion is the congestion control of all sockets, and with it the lossy profile, unless they choose otherwise:
+	// one of those that TCP_CONGESTION takes. "": none, the lossless profile.
+	Congestion string
 
 	Inline    bool // no worker: the stack's turns are taken inside the application's calls
 	WorkerCPU int  // CPU that the worker is pinned to; -1: none. Beware that 0 is a CPU

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -33,7 +35,9 @@ func (c *Config) check() error {
 		return bad("WinScale", "%d: want 0 to 14 (RFC 7323)", c.WinScale)
 	case c.RcvBuf < 0 || c.RcvBuf > 1<<30 || c.SndBuf < 0 || c.SndBuf > 1<<30:
 		return bad("RcvBuf, SndBuf", "want at most 1 GiB")
-	case !share(c.Faults.Loss) || !share(c.Faults.Duplicate) || !share(c.Faults.Reorder):
+	case c.Congestion != "" && !slices.Contains(stack.ControlNames(), c.Congestion):
+		return bad("Congestion", "%q: want one of %s, or nothing for the lossless profile", c.Congestion, strings.Join(stack.ControlNames(), ", "))
+	case !share(c.Faults.Loss) || !share(c.Faults.Duplicate) || !share(c.Faults.Reorder) || !share(c.Faults.SentLoss):
 		return bad("Faults", "%+v: want shares of the frames from 0 to 1", c.Faults)
 	case c.AckDelay > maxAckDelay:
 		return bad("AckDelay", "%v: want at most %v (RFC 9293 3.8.6.3), 0 for the default, or less for none", c.AckDelay, maxAckDelay)

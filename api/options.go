@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/binary"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -16,6 +17,8 @@ const (
 	SO_NDPIP_BURST          = 102 // get: frames per turn
 	SO_NDPIP_MAX_TX_SEG     = 103 // largest segment sent
 	SO_NDPIP_TCP_MAX_RX_SEG = 104 // largest segment asked for
+	// SO_NDPIP_PROFILE is this project's own: 0 is the lossless profile, 1 the lossy one; before connect or listen.
+	SO_NDPIP_PROFILE = 120
 )
 
 const (
@@ -113,6 +116,19 @@ func (h *Host) setSocketOpt(s *sock, name, value int) error {
 			return err
 		}
 		s.opts.WinScale = 1 + value
+	case SO_NDPIP_PROFILE:
+		if value < 0 || value > 1 || s.is(kindUDP) && value != 0 {
+			return unix.EINVAL
+		}
+		if err := s.early(); err != nil {
+			return err
+		}
+		switch {
+		case value == 0:
+			s.opts.Congestion = 0
+		case s.opts.Congestion == 0:
+			s.opts.Congestion = stack.DefaultControl
+		}
 	case SO_NDPIP_MAX_TX_SEG, SO_NDPIP_TCP_MAX_RX_SEG:
 		if value < 1 || value > 65535 {
 			return unix.EINVAL
@@ -253,6 +269,8 @@ func (h *Host) socketOpt(s *sock, name int) (int, error) {
 			return h.st.MaxDatagram(), nil
 		}
 		return or(s.opts.MaxTxSeg, cfg.MSS), nil
+	case SO_NDPIP_PROFILE:
+		return flag(s.opts.Congestion != 0), nil
 	case SO_NDPIP_TCP_MAX_RX_SEG:
 		return or(s.opts.MaxRxSeg, cfg.MSS), nil
 	}
@@ -307,6 +325,9 @@ func (h *Host) SetSockOpt(fd, level, name int, value []byte) error {
 	switch {
 	case level == unix.IPPROTO_TCP && s.is(kindUDP):
 		return unix.ENOPROTOOPT
+	case level == unix.IPPROTO_TCP && name == unix.TCP_CONGESTION:
+		text, _, _ := strings.Cut(string(value), "\x00")
+		return h.setCongestion(s, text)
 	case len(value) < sizeOf(level, name):
 		return unix.EINVAL
 	}
@@ -358,6 +379,14 @@ func (h *Host) GetSockOpt(fd, level, name int, value []byte) (int, error) {
 			return 0, err
 		}
 		return copy(value, infoBytes(info)), nil
+	case level == unix.IPPROTO_TCP && name == unix.TCP_CONGESTION:
+		text, err := h.Congestion(fd)
+		if err != nil {
+			return 0, err
+		}
+		var name [congestionLen]byte
+		copy(name[:], text)
+		return copy(value, name[:]), nil
 	default:
 		v, err := h.GetSockOptInt(fd, level, name)
 		if err != nil {
@@ -366,6 +395,54 @@ func (h *Host) GetSockOpt(fd, level, name int, value []byte) (int, error) {
 		put(b[:], uint32(v))
 	}
 	return copy(value, b[:sizeOf(level, name)]), nil
+}
+
+// congestionLen is TCP_CA_NAME_MAX, the length of TCP_CONGESTION's value.
+const congestionLen = 16
+
+// SetCongestion sets TCP_CONGESTION: the name of a congestion control, and with it the lossy profile, or "none" for the
+// lossless one. ENOENT: there is none of this name. EISCONN: it has to be set before connect or listen.
+func (h *Host) SetCongestion(fd int, name string) error {
+	s, err := h.sock(fd)
+	if err != nil {
+		return err
+	}
+	if s.is(kindUDP) {
+		return unix.ENOPROTOOPT
+	}
+	return h.setCongestion(s, name)
+}
+
+func (h *Host) setCongestion(s *sock, name string) error {
+	id, ok := stack.ControlNamed(name)
+	if !ok && name != stack.ControlName(0) {
+		return unix.ENOENT
+	}
+	if err := s.lock(); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	if err := s.early(); err != nil {
+		return err
+	}
+	s.opts.Congestion = id
+	return nil
+}
+
+// CongestionControls are the names that TCP_CONGESTION takes, the lossy profile's default first.
+func CongestionControls() []string { return stack.ControlNames() }
+
+// Congestion gives TCP_CONGESTION; "none" in the lossless profile.
+func (h *Host) Congestion(fd int) (string, error) {
+	s, err := h.locked(fd)
+	if err != nil {
+		return "", err
+	}
+	defer s.mu.Unlock()
+	if s.is(kindUDP) {
+		return "", unix.EOPNOTSUPP
+	}
+	return stack.ControlName(s.opts.Congestion), nil
 }
 
 // SetLinger sets SO_LINGER. On with a time of 0 s makes Close send a reset, with another time wait; see Close.
@@ -459,7 +536,7 @@ var linuxStates = map[stack.State]uint8{
 const linuxListen = 10
 
 // GetTCPInfo gives TCP_INFO as far as there is something to tell: the state, the times in µs, the segment sizes, the
-// window scales, what is unacknowledged, and the retransmissions under way.
+// window scales, what is unacknowledged, the retransmissions under way, and in the lossy profile the congestion window.
 func (h *Host) GetTCPInfo(fd int) (*unix.TCPInfo, error) {
 	s, err := h.locked(fd)
 	if err != nil {
@@ -486,5 +563,8 @@ func (h *Host) GetTCPInfo(fd int) (*unix.TCPInfo, error) {
 	info.Unacked = (i.Unacked + max(i.SndMSS, 1) - 1) / max(i.SndMSS, 1)
 	info.Rcv_space = i.RcvBuf
 	info.Snd_wnd = i.SndWnd
+	if mss := max(i.SndMSS, 1); i.Cwnd != 0 {
+		info.Snd_cwnd, info.Snd_ssthresh = i.Cwnd/mss, i.Ssthresh/mss
+	}
 	return info, nil
 }

@@ -95,6 +95,14 @@ func (p *dpdkPort) open(c *Config, id uint16) error {
 	}
 	if c.Faults.Any() {
 		p.faults = p.worker.Inject(c.Faults)
+		if c.Faults.SentLoss > 0 {
+			theirs, ours := p.faults, p.app.Inject(dpdk.Faults{SentLoss: c.Faults.SentLoss, Seed: c.Faults.Seed + 1})
+			p.faults = func() dpdk.FaultCounts {
+				c := theirs()
+				c.Lost += ours().Lost
+				return c
+			}
+		}
 	}
 	if err := p.port.Start(); err != nil {
 		return &EnvError{"starting the port", err}

@@ -67,6 +67,9 @@ func (h *Host) socket(domain, typ, protocol int) (*sock, error) {
 	s := &sock{}
 	s.kind.Store(uint32(k))
 	s.nonblock.Store(flags&unix.SOCK_NONBLOCK != 0)
+	if k != kindUDP {
+		s.opts.Congestion, _ = stack.ControlNamed(h.cfg.Congestion)
+	}
 	h.fds.add(s)
 	return s, nil
 }

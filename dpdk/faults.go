@@ -5,17 +5,18 @@ import (
 	"sync/atomic"
 )
 
-// Faults are what happens to the frames that a lane receives, as if the wire had done it. Each is the share of the frames
+// Faults are what happens to the frames that a lane receives, or sends, as if the wire had done it. Each is the share of the frames
 // that it happens to, from 0 to 1. The same seed draws the same numbers for the same sequence of frames.
 type Faults struct {
 	Loss      float64 // the frame does not arrive
 	Duplicate float64 // it arrives twice
 	Reorder   float64 // it arrives behind up to lateFrames that were sent after it
+	SentLoss  float64 // a frame that is sent does not get to the port
 	Seed      uint64
 }
 
 // Any says whether there are faults at all.
-func (f Faults) Any() bool { return f.Loss > 0 || f.Duplicate > 0 || f.Reorder > 0 }
+func (f Faults) Any() bool { return f.Loss > 0 || f.Duplicate > 0 || f.Reorder > 0 || f.SentLoss > 0 }
 
 // FaultCounts are how many frames each fault has happened to.
 type FaultCounts struct{ Lost, Duplicated, Reordered uint64 }
@@ -32,6 +33,7 @@ type faulty struct {
 	Faults
 	rnd *rand.Rand
 
+	tried uint32      // frames of the transmit list that the port has refused, so that their fate is known
 	seen  uint64      // frames received
 	late  []lateFrame // held back, in order of arrival
 	ready []Frame     // to be delivered; what one exchange has no room for waits for the next
@@ -55,6 +57,10 @@ func (l *Lane) Inject(f Faults) (counts func() FaultCounts) {
 }
 
 func (d *faulty) Exchange(b *Block, op Op) {
+	if op&OpTx != 0 && d.SentLoss > 0 {
+		d.loseSent(b)
+		defer func() { d.tried = b.NTx }()
+	}
 	if op&OpRx == 0 {
 		d.Driver.Exchange(b, op)
 		return
@@ -71,6 +77,23 @@ func (d *faulty) Exchange(b *Block, op Op) {
 	n := copy(b.Rx[:most], d.ready)
 	d.ready = d.ready[:copy(d.ready, d.ready[n:])]
 	b.NRx = uint32(n)
+}
+
+// loseSent takes frames out of the transmit list. One that the sender keeps (TxRetain) is the sender's to release.
+func (d *faulty) loseSent(b *Block) {
+	n := min(d.tried, b.NTx)
+	for _, f := range b.Tx[n:b.NTx] {
+		if d.rnd.Float64() >= d.SentLoss {
+			b.Tx[n] = f
+			n++
+			continue
+		}
+		d.lost.Add(1)
+		if f.Flags&TxRetain == 0 {
+			release(d.Driver, b, f.Handle)
+		}
+	}
+	b.NTx = n
 }
 
 // arrived decides what becomes of a frame. The same numbers are drawn for each, needed or not, so that one fault's share

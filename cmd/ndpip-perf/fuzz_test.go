@@ -16,6 +16,7 @@ func FuzzCommandLine(f *testing.F) {
 		"send -l 0-1 -a 0000:3b:00.0 -- --iface 1 --bind-ip 10.0.0.2 --connect-ip 10.0.0.1 --connections 3 --bind-port 65533",
 		"recv --wire null --bind-ip 10.0.0.1 --prefix-length 8 --gateway 10.9.9.9 --arp 10.0.0.3=02:00:00:00:00:03 --bind-eth 02:00:00:00:00:01",
 		"recv --wire memif:x --burst 256 --mss 9176 --mtu 9216 --win-scale 14 --rcvbuf 4m --sndbuf 1g --checksum off --no-huge --inline --cpu 1",
+		"send --wire memif:x --profile lossy --congestion fast",
 		"recv --wire memif:x --worker-cpu 1 --timeout 1e3 --interval 0.01 --format json --zero-copy --yield=false --mbufs 512",
 		"ping --wire memif:x --udp --size 8 --count 9 --hdr -", "conn --wire memif:x --parallel 32768 --size 0 --reset", "recv --wire memif:x --echo",
 	} {

@@ -49,6 +49,7 @@ type Net struct {
 	mtu, winScale         int
 	mbufs, rcvBuf, sndBuf int
 	checksum              string
+	profile, congestion   string
 	noHuge, inline, yield bool
 	rest                  time.Duration
 	cpu, workerCPU        int // -1: not pinned
@@ -63,7 +64,7 @@ type Net struct {
 
 // Register adds the options to f.
 func (n *Net) Register(f *Flags) {
-	*n = Net{Attentive: n.Attentive, length: defaultLen, Burst: DefaultBurst, winScale: -1, checksum: "auto", workerCPU: -1, cpu: -1, flags: f.FlagSet}
+	*n = Net{Attentive: n.Attentive, length: defaultLen, Burst: DefaultBurst, winScale: -1, checksum: "auto", profile: "lossless", workerCPU: -1, cpu: -1, flags: f.FlagSet}
 	f.StringVar(&n.wire, "wire", "", wireWant)
 	f.Var(Words{&n.eal}, "eal", `arguments of DPDK's EAL, such as "-l 0-2 -a 0000:3b:00.0"`)
 	f.Var(Number{&n.iface, 0, 65535, ""}, "iface", "the number of the DPDK port, from 0")
@@ -80,6 +81,8 @@ func (n *Net) Register(f *Flags) {
 	f.Var(Size{&n.rcvBuf, 2048, maxBuffer}, "rcvbuf", "receive buffer of a connection, such as 4m")
 	f.Var(Size{&n.sndBuf, 2048, maxBuffer}, "sndbuf", "send buffer of a connection, such as 4m")
 	f.Var(Choice{&n.checksum, []string{"auto", "software", "off"}}, "checksum", "auto, software or off")
+	f.Var(Choice{&n.profile, []string{"lossless", "lossy"}}, "profile", "lossless or lossy")
+	f.Var(Choice{&n.congestion, api.CongestionControls()}, "congestion", "a congestion control, such as cubic")
 	f.BoolVar(&n.noHuge, "no-huge", false, "run without hugepages")
 	f.BoolVar(&n.inline, "inline", false, "no worker thread")
 	f.BoolVar(&n.yield, "yield", false, "give the CPU away on an empty poll")
@@ -88,6 +91,14 @@ func (n *Net) Register(f *Flags) {
 	f.Var(Number{&n.workerCPU, 0, 4095, ""}, "worker-cpu", "the CPU of the worker, from 0")
 	n.observe.register(f)
 	f.registerConfig()
+}
+
+// control is the congestion control of all sockets; "" is the lossless profile.
+func (n *Net) control() string {
+	if n.congestion == "" && n.profile == "lossy" {
+		return api.CongestionControls()[0]
+	}
+	return n.congestion
 }
 
 // Side is the part that a program plays on a wire with two equal ends (memif): who makes the socket, and the address
@@ -138,7 +149,7 @@ func (n *Net) Config(eal []string, side Side) (api.Config, error) {
 		Wire: wire.String(), Server: side.Server, EAL: eal, NoHuge: n.noHuge, Port: n.iface,
 		MAC: n.mac, Addr: addr, Gateway: n.gateway, Neighbours: n.neighbours,
 		Burst: n.Burst, Mbufs: n.mbufs, MTU: n.mtu, MSS: n.MSS, WinScale: n.winScale,
-		RcvBuf: n.rcvBuf, SndBuf: n.sndBuf,
+		RcvBuf: n.rcvBuf, SndBuf: n.sndBuf, Congestion: n.control(),
 		Inline: n.inlines(wire), WorkerCPU: n.workerCPU, Yield: n.yields(wire), IdleSleep: n.rest,
 		Control: n.observe.control, Log: n.observe.logger(),
 	}
@@ -184,6 +195,9 @@ func (n *Net) consistent(addr netip.Prefix) error {
 	}
 	if err := n.observe.consistent(n.flags); err != nil {
 		return err
+	}
+	if n.congestion != "" && n.profile == "lossless" && n.flags.Changed("profile") {
+		return Usagef("--congestion %s belongs to --profile lossy: leave --profile lossless out", n.congestion)
 	}
 	if n.inline && n.flags.Changed("worker-cpu") {
 		return Usagef("--worker-cpu has no meaning with --inline, which has no worker: leave one of them out")

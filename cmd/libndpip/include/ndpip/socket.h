@@ -28,6 +28,7 @@ extern "C" {
 #define SO_NDPIP_BURST 102          /* uint16_t, get alone: frames per turn of the worker */
 #define SO_NDPIP_MAX_TX_SEG 103     /* int: largest segment sent */
 #define SO_NDPIP_TCP_MAX_RX_SEG 104 /* int: largest segment asked for */
+#define SO_NDPIP_PROFILE 120        /* int: 0 lossless, 1 lossy; TCP_CONGESTION chooses the congestion control */
 
 /* Life cycle. type may have SOCK_NONBLOCK; an accepted socket takes it over from its listener. */
 int ndpip_socket(int domain, int type, int protocol);
