@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -31,6 +32,10 @@ type childConfig struct {
 	Addr   string // own address, with the prefix length
 	Busy   bool   // the worker polls without naps
 	Inline bool
+	// Congestion is the stack's congestion control, and so its profile. Loss is the share of the frames that is lost, both
+	// ways: in the stack's port, or of those that come to a socket of the kernel's.
+	Congestion string
+	Loss       float64
 }
 
 // order is a line that a child reads, and answer one that it writes. Orders are carried out at once, all at the same time.
@@ -58,10 +63,31 @@ type network interface {
 }
 
 // kernelNet is package net.
-type kernelNet struct{ net.Dialer }
+type kernelNet struct {
+	net.Dialer
+	net.ListenConfig
+}
 
-func (*kernelNet) Listen(network, address string) (net.Listener, error) {
-	return net.Listen(network, address)
+func (k *kernelNet) Listen(network, address string) (net.Listener, error) {
+	return k.ListenConfig.Listen(context.Background(), network, address)
+}
+
+// losing is a Control for sockets that lose a share of what comes to them. A filter of the kernel's drops the frames, and
+// TCP never sees them.
+func losing(share float64) func(network, address string, raw syscall.RawConn) error {
+	return func(_, _ string, raw syscall.RawConn) (err error) {
+		const random = 0xfffff000 + 56 // SKF_AD_OFF + SKF_AD_RANDOM
+		code := []unix.SockFilter{
+			{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: random},
+			{Code: unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K, K: uint32(share * (1 << 32)), Jf: 1},
+			{Code: unix.BPF_RET | unix.BPF_K, K: 1 << 18},
+			{Code: unix.BPF_RET | unix.BPF_K, K: 0},
+		}
+		bad := raw.Control(func(fd uintptr) {
+			err = unix.SetsockoptSockFprog(int(fd), unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]})
+		})
+		return errors.Join(bad, err)
+	}
 }
 func (*kernelNet) ListenPacket(network, address string) (net.PacketConn, error) {
 	return net.ListenPacket(network, address)
@@ -89,9 +115,14 @@ func runChild(text string) error {
 		return err
 	}
 	stop := cli.Signals("child")
-	c := &child{net: &kernelNet{}, ip: prefix.Addr(), conns: map[string]net.Conn{}}
+	kernel := &kernelNet{}
+	if cfg.Loss > 0 {
+		kernel.Dialer.Control, kernel.ListenConfig.Control = losing(cfg.Loss), losing(cfg.Loss)
+	}
+	c := &child{net: kernel, ip: prefix.Addr(), conns: map[string]net.Conn{}}
 	if cfg.Wire != "" {
-		conf := api.Config{Wire: cfg.Wire, Addr: prefix, WorkerCPU: -1, WinScale: -1, Mbufs: 4096, Yield: true, Inline: cfg.Inline}
+		conf := api.Config{Wire: cfg.Wire, Addr: prefix, WorkerCPU: -1, WinScale: -1, Mbufs: 4096, Yield: true, Inline: cfg.Inline,
+			Congestion: cfg.Congestion, Faults: api.Faults{Loss: cfg.Loss, SentLoss: cfg.Loss}}
 		if !cfg.Busy {
 			// Naps, since several of these run at once on machines of two cores; and windows of which a few together fit the
 			// kernel's queue to the port, which holds 1000 frames and drops what does not fit.
@@ -204,7 +235,13 @@ func (c *child) dial(to string, options []option) (net.Conn, error) {
 	defer cancel()
 	if c.host == nil {
 		var bad error
-		d := net.Dialer{Control: func(_, _ string, raw syscall.RawConn) error {
+		lose := c.net.(*kernelNet).Dialer.Control
+		d := net.Dialer{Control: func(network, address string, raw syscall.RawConn) error {
+			if lose != nil {
+				if err := lose(network, address, raw); err != nil {
+					return err
+				}
+			}
 			return raw.Control(func(fd uintptr) {
 				for _, o := range options {
 					bad = unix.SetsockoptInt(int(fd), o.Level, o.Name, o.Value)
