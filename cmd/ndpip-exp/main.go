@@ -50,7 +50,11 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
-		err = perform(ctx, o, stdout, stderr)
+		if o.verb == "links" {
+			err = links(ctx, args[1:], stdout, stderr)
+		} else {
+			err = perform(ctx, o, stdout, stderr)
+		}
 	}
 	var usage usageError
 	switch {

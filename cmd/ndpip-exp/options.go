@@ -40,9 +40,11 @@ func parse(args []string) (*options, error) {
 	switch o.verb {
 	case "help", "--help", "-h":
 		return nil, errHelp
+	case "links":
+		return o, nil // its options are those of stack/sim/links
 	case "exp1", "exp2", "sweep", "report":
 	default:
-		return nil, usagef("%q is no verb; want exp1, exp2, sweep or report", o.verb)
+		return nil, usagef("%q is no verb; want exp1, exp2, sweep, links or report", o.verb)
 	}
 	f := pflag.NewFlagSet("ndpip-exp "+o.verb, pflag.ContinueOnError)
 	f.Usage = func() {}
