@@ -42,7 +42,7 @@ func TestControl(t *testing.T) {
 	require.Equal(t, server.cmd.Process.Pid, v.PID)
 	require.Equal(t, filepath.Base(echo), v.Program)
 	require.Len(t, v.Hosts, 1)
-	require.Equal(t, "10.9.0.2/24", v.Hosts[0].Addr)
+	require.Equal(t, "10.9.0.2/0", v.Hosts[0].Addr)
 	require.Equal(t, "net_memif", v.Hosts[0].Port.Driver)
 	t.Setenv("NDPIP_CONTROL", "off")
 	start(t, echo, []string{atClient}, "call", "1", "1").wait(t)
