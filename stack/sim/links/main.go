@@ -35,11 +35,18 @@ func main() {
 		warm  = flag.Duration("warmup", 10*time.Second, "how long it runs before")
 		only  = flag.String("only", "", "one of versus, crowd, window, sharing; all if empty")
 		win   = flag.Int("window", 32<<20, "receive window of each stream in bytes, where it is not what varies")
+		names = flag.String("controls", "cubic,highspeed,scalable,fast", "the congestion controls that are compared with Reno")
 		csv   = flag.String("csv", "", "a file for the figures")
 	)
 	flag.Parse()
 	l := &lab{out: os.Stdout, path: link.Path{Rate: *rate, Delay: *rtt / 2, Loss: *loss, Queue: *queue}, warm: *warm, d: *d,
-		window: *win, controls: []string{"cubic", "highspeed", "scalable", "fast"}, csv: io.Discard}
+		window: *win, controls: strings.Split(*names, ","), csv: io.Discard}
+	for _, c := range l.controls {
+		if _, ok := tcp.ControlNamed(c); !ok {
+			fmt.Fprintf(os.Stderr, "links: --controls %s: want some of %s\n", c, strings.Join(tcp.ControlNames(), ", "))
+			os.Exit(2)
+		}
+	}
 	if *csv != "" {
 		f, err := os.Create(*csv)
 		if err != nil {
