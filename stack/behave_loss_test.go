@@ -79,7 +79,7 @@ func TestL2(t *testing.T) {
 		d = 3 * time.Second
 	}
 	p.run(d, func() bool { return false })
-	if f.got < 1<<20 || longest > 2*time.Second {
+	if f.got < many(1<<20) || longest > 2*time.Second {
 		t.Errorf("%d bytes in %v, the longest stall %v", f.got, d, longest)
 	}
 	t.Logf("%d MiB, the longest stall %v, %d segments sent again", f.got>>20, longest, p.a.Counters().Retransmits)
@@ -219,7 +219,7 @@ func TestL5(t *testing.T) {
 		return false
 	})
 	p.must("both streams end", d+5*time.Minute, func() bool { return ab.done() && ba.done() })
-	if ab.got < 1<<20 || ba.got < 1<<20 {
+	if ab.got < many(1<<20) || ba.got < many(1<<20) {
 		t.Errorf("%d and %d bytes", ab.got, ba.got)
 	}
 	for _, s := range []*side{p.a, p.b} {
