@@ -99,7 +99,10 @@ func TestCycles(t *testing.T) {
 }
 
 func testCycles(t *testing.T, serverFirst bool) {
-	const warm = 1 << 16 // all 32,768 ports have been in TIME-WAIT, at either end
+	warm := 1 << 16 // all 32,768 ports have been in TIME-WAIT, at either end
+	if underRace {
+		warm >>= 5
+	}
 	n := *cycles
 	if n == 0 {
 		n = 150_000
@@ -124,7 +127,7 @@ func testCycles(t *testing.T, serverFirst bool) {
 	debug.FreeOSMemory()
 	after := resident(t)
 	t.Logf("%d connections: %d KiB resident", done, after>>10)
-	if after > before+before/100+4<<20 { // the runtime's own comes and goes
+	if !underRace && after > before+before/100+4<<20 { // the runtime's own comes and goes
 		t.Errorf("resident memory has grown from %d to %d KiB", before>>10, after>>10)
 	}
 	a, b := v.a.Counters(), v.b.Counters()
