@@ -72,6 +72,9 @@ func (j *job) closeFiles() {
 	}
 }
 
+// stragglers is how long a program waits for its last buffers before it counts them.
+const stragglers = 200 * time.Millisecond
+
 // open makes the calling thread an lcore and makes the event queue. end takes both back.
 func (j *job) open(h *api.Host) (end func(), err error) {
 	release, err := j.o.PinThread()
@@ -84,6 +87,12 @@ func (j *job) open(h *api.Host) (end func(), err error) {
 		return nil, err
 	}
 	return func() {
+		// A frame may still be on its way, or held back by the faults: what is left after that is a leak.
+		for end := time.Now().Add(stragglers); h.Stats().InUse > j.base.InUse && time.Now().Before(end); {
+			if _, err := h.EpollWait(j.ep, j.events, 1); err != nil {
+				break
+			}
+		}
 		h.Close(j.ep)
 		j.after = h.Stats().InUse
 		release()
