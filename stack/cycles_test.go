@@ -122,7 +122,9 @@ func testCycles(t *testing.T, serverFirst bool) {
 	before := resident(t)
 	t.Logf("%d connections: %d KiB resident", done, before>>10)
 	allocs := testing.AllocsPerRun(1, func() { run(done + 32*100) }) // twice
-	require.Zero(t, allocs, "allocations in 3200 connections")
+	if !underRace { // with the short start there are still places to be made
+		require.Zero(t, allocs, "allocations in 3200 connections")
+	}
 	run(n)
 	debug.FreeOSMemory()
 	after := resident(t)
