@@ -122,7 +122,7 @@ func testCycles(t *testing.T, serverFirst bool) {
 	before := resident(t)
 	t.Logf("%d connections: %d KiB resident", done, before>>10)
 	allocs := testing.AllocsPerRun(1, func() { run(done + 32*100) }) // twice
-	if !underRace { // with the short start there are still places to be made
+	if !underRace {                                                  // with the short start there are still places to be made
 		require.Zero(t, allocs, "allocations in 3200 connections")
 	}
 	run(n)
