@@ -32,7 +32,21 @@ func fills(t *testing.T, control string, path link.Path, window int, start, d ti
 	s := &Scenario{Seed: 1, A: host, B: host, AB: path, BA: back, Static: true, Conns: []Conn{{
 		A: Side{Opts: opts, Write: 1 << 40, WriteMax: 1 << 15, ReadMax: 1, End: Never, Blank: true},
 		B: Side{Opts: opts, WriteMax: 1, ReadMax: 1 << 16, End: Never}}}}
-	w := newWorld(s)
+	w, rate := steady(t, s, start, d)
+	got := rate / (float64(path.Rate) * mss / (mss + 54 + 24))
+	st := w.link.A.Stats()
+	again := w.a.Counters().Retransmits
+	t.Logf("%-9s %5.1f %% of the link; %d frames lost, %d segments sent again", control, 100*got, st.Lost+st.QueueFull, again)
+	if again > 2*(st.Lost+st.QueueFull)+20 {
+		t.Errorf("%s: %d segments were sent again for %d that were lost", control, again, st.Lost+st.QueueFull)
+	}
+	return got
+}
+
+// steady runs a scenario whose one stream has no end, and gives the bits per second that arrive for d, after a start.
+func steady(t *testing.T, s *Scenario, start, d time.Duration) (w *world, rate float64) {
+	t.Helper()
+	w = newWorld(s)
 	w.endless = true
 	w.build(Options{})
 	w.until(w.start + start)
@@ -41,14 +55,7 @@ func fills(t *testing.T, control string, path link.Path, window int, start, d ti
 	for _, e := range w.errors {
 		t.Error(e)
 	}
-	got := float64(w.sides[1].read-before) * 8 / d.Seconds() / (float64(path.Rate) * mss / (mss + 54 + 24))
-	st := w.link.A.Stats()
-	again := w.a.Counters().Retransmits
-	t.Logf("%-9s %5.1f %% of the link; %d frames lost, %d segments sent again", control, 100*got, st.Lost+st.QueueFull, again)
-	if again > 2*(st.Lost+st.QueueFull)+20 {
-		t.Errorf("%s: %d segments were sent again for %d that were lost", control, again, st.Lost+st.QueueFull)
-	}
-	return got
+	return w, float64(w.sides[1].read-before) * 8 / d.Seconds()
 }
 
 // TestLossyShortPath is 10 Gb/s, 100 µs and one frame lost in a thousand: the profile as it is by default fills 70 %.
@@ -130,16 +137,8 @@ func TestLossySlowReader(t *testing.T) {
 		s := &Scenario{Seed: 1, A: host(link.Port{}, 0), B: host(link.Port{RxRing: 128}, gap), AB: path, BA: path, Static: true,
 			Conns: []Conn{{A: Side{Opts: opts, Write: 1 << 40, WriteMax: 1 << 15, ReadMax: 1, End: Never, Blank: true},
 				B: Side{Opts: opts, WriteMax: 1, ReadMax: 1 << 16, End: Never}}}}
-		w := newWorld(s)
-		w.endless = true
-		w.build(Options{})
-		w.until(w.start + start)
-		before := w.sides[1].read
-		w.until(w.start + start + d)
-		for _, e := range w.errors {
-			t.Error(e)
-		}
-		return float64(w.sides[1].read-before) * 8 / d.Seconds() / rate, w.b.end.Stats().Missed
+		w, got := steady(t, s, start, d)
+		return got / rate, w.b.end.Stats().Missed
 	}
 	lossless, _ := run(0)
 	for _, name := range tcp.ControlNames() {
