@@ -422,7 +422,11 @@ func (s *Stack) Recv(c *tcp.Conn, p []byte) (n int, e syscall.Errno) {
 		if m < wire.AheadMin || m > len(p)-n {
 			m = copy(p[n:], src)
 		} else {
-			wire.CopyAhead(p[n:n+m], src, wire.At(p)+uintptr(n+m), c.RxAt(head+1).Addr())
+			next := e.Addr()
+			if cnt > 1 { // what lies behind that is the worker's still
+				next = c.RxAt(head + 1).Addr()
+			}
+			wire.CopyAhead(p[n:n+m], src, wire.At(p)+uintptr(n+m), next)
 		}
 		n += m
 		if m < len(src) {

@@ -1,6 +1,10 @@
 package stack
 
-import "ndpip/tcp"
+import (
+	"sync/atomic"
+
+	"ndpip/tcp"
+)
 
 // chunk is how many connections are allocated at a time; their place is id / chunk, id % chunk.
 const chunk = 1 << chunkBits
@@ -12,15 +16,23 @@ type conns struct {
 	chunks []*[chunk]tcp.Conn
 	free   []uint32 // ids to be used again, the last freed first: its lines are warm
 	used   int
+
+	// shown is chunks for the application's threads: the worker stores it anew before any id of a new chunk can reach them.
+	shown atomic.Pointer[[]*[chunk]tcp.Conn]
 }
 
 func (t *conns) at(id uint32) *tcp.Conn { return &t.chunks[id>>chunkBits][id&(chunk-1)] }
+
+// of is at for the application's threads.
+func (t *conns) of(id uint32) *tcp.Conn { return &(*t.shown.Load())[id>>chunkBits][id&(chunk-1)] }
 
 // get gives an empty connection.
 func (t *conns) get() *tcp.Conn {
 	if len(t.free) == 0 {
 		base := uint32(len(t.chunks)) << chunkBits
 		t.chunks = append(t.chunks, new([chunk]tcp.Conn))
+		shown := t.chunks
+		t.shown.Store(&shown)
 		for i := uint32(chunk); i > 0; i-- {
 			if id := base + i - 1; id != 0 {
 				t.free = append(t.free, id)

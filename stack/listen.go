@@ -121,7 +121,7 @@ func (s *Stack) Accept(l *Listener) *tcp.Conn {
 	if !ok {
 		return nil
 	}
-	return s.conns.at(id)
+	return s.conns.of(id)
 }
 
 // AcceptBurst takes as many connections that are open as there are, and as cs has room for, and says how many.
@@ -133,7 +133,7 @@ func (s *Stack) AcceptBurst(l *Listener, cs []*tcp.Conn) (n int) {
 			break
 		}
 		for _, id := range ids[:k] {
-			cs[n] = s.conns.at(id)
+			cs[n] = s.conns.of(id)
 			n++
 		}
 	}
