@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"regexp"
 	"strconv"
 	"strings"
@@ -9,8 +10,9 @@ import (
 	"time"
 )
 
-// fuzzExecs finds the number of executions in the go command's progress lines.
-var fuzzExecs = regexp.MustCompile(`execs: (\d+) `)
+// fuzzExecs finds the number of executions in the go command's progress lines. At first it runs the corpus, and counts in
+// another way.
+var fuzzExecs = regexp.MustCompile(`(?:execs|baseline coverage): (\d+)`)
 
 // fuzzBudget is the time that all fuzz targets have together on one CPU, unless --fuzztime gives each its own.
 const fuzzBudget = 72 * time.Second
@@ -71,6 +73,9 @@ func (t *suite) fuzzOne(target testKey, each time.Duration, mu *sync.Mutex) {
 	err := t.d.run(t.ctx, j)
 	if t.ctx.Err() != nil {
 		return
+	}
+	if err == nil && execs == 0 {
+		err = errors.New("it did not run once in its time")
 	}
 	mu.Lock()
 	defer mu.Unlock()
