@@ -50,7 +50,7 @@ func (t *suite) nix() error {
 		{"nix flake check --no-build", n.check},
 		{"nix build, and the demo over memif", n.programs},
 		{"nix build of libndpip, and a C program", n.library},
-		{"nix run .#deploy -- --dry-run", n.deploy},
+		{"apps.deploy --dry-run", n.deploy},
 		{"the testbed's module", n.module},
 	} {
 		begin := time.Now()
@@ -206,9 +206,23 @@ func (n *nixRun) deploy() error {
 	return n.plan(filepath.Join(n.tree, "docs", "hosts.toml"))
 }
 
+// app builds an app and gives the program that "nix run" starts. "nix run" itself goes back to the machine's mount namespace
+// first, and so out of a folder that somebody has changed root to.
+func (n *nixRun) app(name string) (string, error) {
+	if _, err := n.build(name); err != nil {
+		return "", err
+	}
+	out, err := n.run("eval", "--impure", "--raw", n.flake("apps.x86_64-linux."+name+".program"))
+	return lastLine(out), err
+}
+
 // plan looks at what the deployment would do with the hosts of a file.
 func (n *nixRun) plan(hosts string) error {
-	out, err := n.run("run", "--impure", n.flake("deploy"), "--", "--hosts", hosts, "--dry-run")
+	program, err := n.app("deploy")
+	if err != nil {
+		return err
+	}
+	out, err := n.d.output(n.ctx, job{argv: []string{program, "--hosts", hosts, "--dry-run"}, dir: n.dir, env: n.env})
 	if err != nil {
 		return err
 	}
