@@ -15,7 +15,7 @@ import (
 	"ndpip/tcp"
 )
 
-var restCycles = flag.Int("cycles", 20000, "how often TestRest lets a worker fall asleep")
+var restCycles = flag.Int("cycles", 5000, "how often TestRest lets a worker fall asleep")
 
 // bell is a stack.Sleeper like that of a port that tells of frames: who sends rings.
 type bell struct {
@@ -93,6 +93,7 @@ func (r ringing) Hz() uint64 { return r.lane.Hz() }
 // applications, while a third thread asks the workers for something now and then. A wake-up that is lost shows: by a
 // segment that is sent again, by a sleep that lasts until its timer, or by a test that does not end.
 func TestRest(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 3)) // those who poll hold up nobody
 	two := &twoStacks{}
 	bells := [2]*bell{{token: make(chan struct{}, 1)}, {token: make(chan struct{}, 1)}}
 	two.start(link.Path{}, 1024, func(c *stack.Config, _ *link.Port) {

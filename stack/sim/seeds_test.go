@@ -18,7 +18,7 @@ var (
 )
 
 // usualSeeds is how many seeds a plain test run tries; -short and the race detector each make it a tenth.
-const usualSeeds = 3000
+const usualSeeds = 2000
 
 func TestSeeds(t *testing.T) {
 	if *seedFlag >= 0 {
