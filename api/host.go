@@ -54,9 +54,12 @@ type Config struct {
 	// one of those that TCP_CONGESTION takes. "": none, the lossless profile.
 	Congestion string
 
-	Inline    bool // no worker: the stack's turns are taken inside the application's calls
-	WorkerCPU int  // CPU that the worker is pinned to; -1: none. Beware that 0 is a CPU
-	Yield     bool // give the CPU away when there is nothing to do
+	Inline bool // no worker: the stack's turns are taken inside the application's calls
+	// WorkerSends leaves the sending to the worker: the application's threads only copy what they write into packet buffers,
+	// or hand theirs over. docs/modes.md says when that is better.
+	WorkerSends bool
+	WorkerCPU   int  // CPU that the worker is pinned to; -1: none. Beware that 0 is a CPU
+	Yield       bool // give the CPU away when there is nothing to do
 	// AckDelay is how long the ACK of a small piece of text waits for an answer that carries it (RFC 1122 4.2.3.2).
 	// 0: 4 ms on tap, af_packet and af_xdp, whose frames are system calls, and none elsewhere; negative: none.
 	AckDelay time.Duration

@@ -41,6 +41,8 @@ func (c *Config) check() error {
 		return bad("Faults", "%+v: want shares of the frames from 0 to 1", c.Faults)
 	case c.AckDelay > maxAckDelay:
 		return bad("AckDelay", "%v: want at most %v (RFC 9293 3.8.6.3), 0 for the default, or less for none", c.AckDelay, maxAckDelay)
+	case c.WorkerSends && c.Inline:
+		return bad("WorkerSends", "with Inline there is no worker that could send: want one of the two")
 	case c.IdleSleep < 0:
 		return bad("IdleSleep", "%v: want a time, or 0 for never", c.IdleSleep)
 	case c.Port < 0 || c.Port > 65535:

@@ -77,7 +77,10 @@ type Block struct {
 	NFree, NTx, NStock, NRx uint32 // entries in use in the arrays below
 	RxMax                   uint32 // most frames to receive in one exchange, at most RxCap
 	Want                    uint32 // how many buffers OpStock tops the stock up to, at most StockCap
-	_                       [2]uint32
+	// Fill: whoever takes buffers from the stock fills in payload alone. The headers are another thread's to make, on whose
+	// CPU their cache line, and the driver's, had better stay.
+	Fill uint32
+	_    uint32
 
 	TSC      uint64 // clock of the last OpRx, in cycles of Driver.Hz
 	TxSent   uint64 // frames that the port took

@@ -10,7 +10,7 @@ package dpdk
 #define OFF(field) offsetof(struct ndpip_block, field)
 enum {
 	OFF_NFREE = OFF(nfree), OFF_NTX = OFF(ntx), OFF_NSTOCK = OFF(nstock), OFF_NRX = OFF(nrx),
-	OFF_RXMAX = OFF(rx_max), OFF_WANT = OFF(want), OFF_TSC = OFF(tsc), OFF_SENT = OFF(tx_sent),
+	OFF_RXMAX = OFF(rx_max), OFF_WANT = OFF(want), OFF_FILL = OFF(fill), OFF_TSC = OFF(tsc), OFF_SENT = OFF(tx_sent),
 	OFF_REFUSE = OFF(tx_refuse), OFF_NOMEM = OFF(no_mem), OFF_FREE = OFF(free), OFF_TX = OFF(tx),
 	OFF_STOCK = OFF(stock), OFF_RX = OFF(rx), SIZE_BLOCK = sizeof(struct ndpip_block),
 	OFF_ADDR = offsetof(struct ndpip_frame, addr), OFF_LEN = offsetof(struct ndpip_frame, len),
@@ -36,6 +36,7 @@ var (
 	_ same = [unsafe.Offsetof(Block{}.NRx) ^ C.OFF_NRX]byte{}
 	_ same = [unsafe.Offsetof(Block{}.RxMax) ^ C.OFF_RXMAX]byte{}
 	_ same = [unsafe.Offsetof(Block{}.Want) ^ C.OFF_WANT]byte{}
+	_ same = [unsafe.Offsetof(Block{}.Fill) ^ C.OFF_FILL]byte{}
 	_ same = [unsafe.Offsetof(Block{}.TSC) ^ C.OFF_TSC]byte{}
 	_ same = [unsafe.Offsetof(Block{}.TxSent) ^ C.OFF_SENT]byte{}
 	_ same = [unsafe.Offsetof(Block{}.TxRefuse) ^ C.OFF_REFUSE]byte{}

@@ -186,6 +186,8 @@ static inline void step_stock(struct ndpip_block *b)
 	uint32_t want = RTE_MIN(b->want, (uint32_t)NDPIP_STOCK_CAP);
 	uint32_t n = want - b->nstock, empty = 0, i;
 	void *got[NDPIP_STOCK_CAP];
+	/* They will be written: the headers soon, the mbuf when the frame is sent. Of those to fill in, the payload. */
+	uint32_t first = b->fill ? off + 64 : off, second = b->fill ? off + 128 : 0;
 
 	while (b->nstock < want && n > 0) {
 		/* All or nothing is how a pool gives; near its end half as many are asked for, down to one. */
@@ -201,9 +203,8 @@ static inline void step_stock(struct ndpip_block *b)
 			f->addr = (uintptr_t)got[i] + off;
 			f->len = room;
 			f->flags = 0;
-			/* They will be written: the headers soon, the mbuf when the frame is sent. */
-			__builtin_prefetch((void *)(uintptr_t)f->addr, 1);
-			__builtin_prefetch(got[i], 1);
+			__builtin_prefetch((char *)got[i] + first, 1);
+			__builtin_prefetch((char *)got[i] + second, 1);
 		}
 		b->nstock += n;
 		n = RTE_MIN(n, want - b->nstock);

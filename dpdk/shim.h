@@ -58,7 +58,7 @@ struct ndpip_priv {
 struct ndpip_block {
 	uint32_t nfree, ntx, nstock, nrx;
 	uint32_t rx_max, want;
-	uint32_t pad[2];
+	uint32_t fill, pad;
 	uint64_t tsc, tx_sent, tx_refuse, no_mem;
 	struct ndpip_priv priv;
 	uint64_t free[NDPIP_FREE_CAP];

@@ -31,8 +31,11 @@ type appSide struct {
 	rxPayload atomic.Uint64 // bytes read, ever
 }
 
-func (a *appSide) init(l dpdk.Lane) {
+func (a *appSide) init(l dpdk.Lane, fill bool) {
 	a.lane = l
+	if fill {
+		a.lane.Fill = 1
+	}
 	a.lane.Want = 64
 	a.lane.Exchange(dpdk.OpStock)
 }
@@ -89,6 +92,7 @@ func (s *Stack) drainApp() bool {
 // returns false when the lane is in use: it has to be tried again.
 func (s *Stack) withdraw(c *tcp.Conn) bool {
 	a := &s.app
+	s.purgeOut(c)
 	if a.backlog.Load() == 0 {
 		return true // stored under the lock, before the application let go
 	}
@@ -111,6 +115,7 @@ func (s *Stack) reclaim(c *tcp.Conn) bool {
 		return false
 	}
 	s.purge(c)
+	s.purgeOut(c)
 	s.drainTx(c)
 	a.lock.unlock()
 	return true
@@ -230,7 +235,12 @@ func (s *Stack) Send(c *tcp.Conn, p []byte) (n int, e syscall.Errno) {
 	a := &s.app
 	a.lock.lock()
 	for len(p) > n {
-		k := s.sendBurst(c, p[n:])
+		k := 0
+		if s.cfg.WorkerSends {
+			k = s.enterBurst(c, p[n:])
+		} else {
+			k = s.sendBurst(c, p[n:])
+		}
 		n += k
 		if k == 0 || a.lane.NTx > 0 {
 			break
@@ -371,7 +381,10 @@ func (s *Stack) Fin(c *tcp.Conn) {
 	a.lock.lock()
 	room, nxt, _ := c.Room()
 	sent := false
-	if room > 0 && s.drainApp() && s.fill(1) {
+	switch {
+	case s.cfg.WorkerSends:
+		sent = room > 0 // by the worker, behind what is entered
+	case room > 0 && s.drainApp() && s.fill(1):
 		f, _ := a.lane.Take()
 		ack, wnd := c.AckWord()
 		headers(wordsAt(f.Addr), &c.Hdr, nxt, ack, 5, tcp.FIN|tcp.ACK, wnd, 0, s.txSum, 0)

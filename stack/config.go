@@ -34,8 +34,11 @@ type Config struct {
 	TCP            tcp.Params
 	// AckDelay is how long the acknowledgement of one small piece of text waits for an answer of the application's that
 	// carries it, in ns (RFC 1122 4.2.3.2). 0: not at all, there is an ACK for each burst.
-	AckDelay   int64
-	ICMPErrors int // most ICMP errors sent in a second (RFC 1812 4.3.2.8); 0: 1000
+	AckDelay int64
+	// WorkerSends: the application's threads only enter what they write in the transmit ring, and the worker makes the
+	// headers and sends. Else they send themselves.
+	WorkerSends bool
+	ICMPErrors  int // most ICMP errors sent in a second (RFC 1812 4.3.2.8); 0: 1000
 
 	// RxBuffers is the size of the pool that frames are received into. When unread data hold most of it, further
 	// payload is dropped, so that ACKs and ARP still get in. 0: unknown, no limit.

@@ -226,6 +226,7 @@ func (s *Stack) setup(o *Options, k key) tcp.Setup {
 		MSS:    uint16(mss),
 		SndMSS: uint16(min(or(o.MaxTxSeg, s.cfg.MSS), s.cfg.MTU-ipLen-tcpLen)),
 		Laddr:  k.laddr, Raddr: k.raddr, Lport: k.lport, Rport: k.rport,
+		Out: s.cfg.WorkerSends,
 	}
 	shift := uint8(0)
 	if scale := max(o.WinScale-1, s.cfg.WinScale); o.WinScale > 0 || scale > 0 {

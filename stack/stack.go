@@ -52,6 +52,7 @@ type Stack struct {
 	touched  []*tcp.Conn // connections with something to be done at the end of this turn
 	again    []*tcp.Conn // connections whose frames found no buffer: next turn
 	stuck    bool        // the port took nothing more in this turn
+	refused  bool        // frames of former turns wait for the port
 	late     lateAcks
 	rxHeld   uint64 // payloads given to applications, ever; less app.consumed: not yet given back
 	room     int    // payloads that may still be given to applications in this turn
@@ -115,7 +116,7 @@ func New(cfg Config, worker, app dpdk.Lane) *Stack {
 	s.cmds = ring.New[command](1024)
 	s.attn = ring.New[uint32](4096)
 	s.told.init()
-	s.app.init(app)
+	s.app.init(app, cfg.WorkerSends)
 	hz := worker.Hz()
 	s.nsPerHz = 1e9 << 32 / hz
 	s.w.RxMax = uint32(cfg.Burst)

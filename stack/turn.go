@@ -108,6 +108,9 @@ func (s *Stack) attend() bool {
 		}
 		c.Attn.Store(0) // before Sent looks: what the application does from here on is announced anew
 		c.Sent(&s.cfg.TCP, s.now)
+		if s.cfg.WorkerSends {
+			c.Want(tcp.PendSend)
+		}
 		s.touch(c)
 	}
 }
@@ -141,6 +144,7 @@ func (s *Stack) settle() {
 }
 
 func (s *Stack) finishAll() {
+	s.refused = s.w.NTx > 0
 	// Acting on one connection may touch another (a listener's child), so the list is read to its end as it grows.
 	for i := 0; i < len(s.touched); i++ {
 		c := s.touched[i]
@@ -215,6 +219,13 @@ func (s *Stack) finish(c *tcp.Conn) {
 			left |= tcp.PendRtx
 		}
 	}
+	if p&tcp.PendSend != 0 && c.State() != tcp.Closed {
+		sent, through := s.sendOut(c)
+		told = told || sent
+		if !through {
+			left |= tcp.PendSend
+		}
+	}
 	told = told || text != 0 && s.later(c, text)
 	if p&tcp.PendAck != 0 && !told && c.State() >= tcp.SynReceived && !s.sendAck(c) {
 		left |= tcp.PendAck
@@ -274,6 +285,11 @@ func (s *Stack) arm(c *tcp.Conn) {
 
 // releaseAcked gives back the buffers that the peer has acknowledged. It returns false if that has to wait.
 func (s *Stack) releaseAcked(c *tcp.Conn) bool {
+	if (c.Copied() || s.refused) && s.cfg.WorkerSends && s.w.NTx > 0 {
+		if s.flush(); s.w.NTx > 0 { // they may wait here
+			return false
+		}
+	}
 	if c.Copied() {
 		// The frames that are acknowledged may still wait in the application's lane.
 		if !s.app.lock.try() {

@@ -64,9 +64,16 @@ func (s *Stack) SendBufs(c *tcp.Conn, f []dpdk.Frame) (n int, e syscall.Errno) {
 		return 0, e
 	}
 	a := &s.app
+	enter := s.cfg.WorkerSends
 	a.lock.lock()
 	for n < len(f) {
-		k, err := s.sendBufs(c, f[n:min(len(f), n+burstMax)])
+		var k int
+		var err syscall.Errno
+		if burst := f[n:min(len(f), n+burstMax)]; enter {
+			k, err = s.enterBufs(c, burst)
+		} else {
+			k, err = s.sendBufs(c, burst)
+		}
 		n += k
 		if k == 0 || err != 0 || a.lane.NTx > 0 {
 			e = err

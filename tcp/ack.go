@@ -40,6 +40,9 @@ func (c *Conn) advance(p *Params, now int64, ack Seq) {
 		}
 		if c.flags&rtxOn != 0 {
 			c.pend |= PendRtx
+		} else if c.flags&outs != 0 {
+			c.rtxNxt = c.rtxEnd
+			c.pend |= PendSend // what has waited for the repair
 		}
 	}
 	if nxt := c.sndNxt(); ack == nxt {
@@ -132,8 +135,15 @@ func (c *Conn) sendHeld() {
 // startRtx begins go-back-N: everything from SND.UNA up to SND.NXT is sent once more. Until it is acknowledged the
 // application sees no window beyond it, so nothing new overtakes what is being repaired.
 func (c *Conn) startRtx() {
+	end := c.sndNxt()
+	if c.flags&outs != 0 {
+		if end = c.outEnd(); !c.sndUna.Less(end) {
+			c.pend |= PendSend // nothing has been sent yet
+			return
+		}
+	}
 	c.flags |= rtxOn
-	c.rtxNxt, c.rtxEnd = c.sndUna, c.sndNxt()
+	c.rtxNxt, c.rtxEnd = c.sndUna, end
 	c.rtxIdx, c.rtxSeq = c.txNext, c.txSeq
 	c.flags |= copied
 	c.timedAt = 0 // Karn's algorithm (RFC 6298 3): a repeated segment gives no sample

@@ -86,7 +86,7 @@ type Conn struct {
 	gaps       uint8  // segments beyond RCV.NXT since the last ACK, at most 3; in the lossy profile 255
 	soft       Reason // what ICMP last said of a segment that is not acknowledged; see SoftError
 
-	rtxNxt, rtxEnd Seq // go-back-N: next to resend, and SND.NXT when the resending began
+	rtxNxt, rtxEnd Seq // go-back-N: next to resend, and SND.NXT when the resending began; see out.go, too
 	rtxSeq         Seq // sequence number of the transmit ring's entry at rtxIdx
 	rtxIdx         uint32
 	timed          Seq // the acknowledgement of more than this gives a round-trip sample
@@ -141,6 +141,7 @@ const (
 	noScale                       // the peer did not offer window scaling
 	copied                        // copies were sent of what lies before rtxEnd; see Copied
 	squeezed                      // the stack is short of buffers: the peer sees a closed window
+	outs                          // the worker sends all; see out.go
 )
 
 // Pend is a set of things to do for a connection once the burst is through.
@@ -160,6 +161,7 @@ const (
 	PendGone                     // the connection is CLOSED: release it once the application has let go
 	pendPublish                  // publish line 2
 	PendTimer                    // arm the timer at NextTimer
+	PendSend                     // send what the application has queued; see out.go
 )
 
 // Params are what all connections of a stack have in common. Times are in ns.

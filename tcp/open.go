@@ -11,6 +11,7 @@ type Setup struct {
 	Shift     uint8   // scale that we offer
 	Lossy     uintptr // memory for the lossy profile's state, of LossyEntries; 0: the lossless profile
 	Control   uint8   // its congestion control
+	Out       bool    // the worker sends; see out.go
 	Laddr     uint32
 	Raddr     uint32
 	Lport     uint16
@@ -27,6 +28,10 @@ func (c *Conn) setup(p *Params, u *Setup) {
 	c.RcvBuf, c.RxWant, c.TxWant = u.RcvBuf, u.RxEntries, u.TxEntries
 	c.rcvMSS = u.MSS
 	c.SndMSS = u.MSS
+	if u.Out {
+		c.flags |= outs
+		c.rtxNxt = u.ISS + 1
+	}
 	if u.SndMSS != 0 && u.SndMSS < u.MSS {
 		c.SndMSS = u.SndMSS
 	}

@@ -1,5 +1,7 @@
 package tcp
 
+import "ndpip/ring"
+
 // AckSeq is the sequence number of a pure ACK: SND.NXT, but not beyond the peer's window, or the peer would have to
 // drop the segment: the window may have shrunk since it was sent. Nor beyond what was queued and not sent at all.
 func (c *Conn) AckSeq() Seq {
@@ -7,6 +9,9 @@ func (c *Conn) AckSeq() Seq {
 	c.noteHeld()
 	if c.unsent() {
 		nxt = c.newNxt
+	}
+	if c.flags&outs != 0 {
+		nxt = c.sentOut(nxt)
 	}
 	edge := c.sndUna + Seq(c.sndWnd)
 	beyond := edge.Size(nxt)
@@ -76,21 +81,28 @@ func (c *Conn) NextResend() (addr uintptr, n int, seq Seq, fin, ok bool) {
 	if c.finAt(seq) {
 		return 0, 0, seq, true, true
 	}
+	e := c.entryAt(seq, uint32(c.snd.Load()))
+	if e == nil {
+		return 0, 0, 0, false, false
+	}
+	d := c.rtxSeq.Size(seq)
+	return e.Addr() + uintptr(d), min(e.Len()-int(d), wnd), seq, false, true
+}
+
+// entryAt moves the cursor to the transmit ring's entry that has seq in it; nil: there is none before index tail.
+func (c *Conn) entryAt(seq Seq, tail uint32) *ring.Entry {
 	if c.rtxSeq.Less(c.txSeq) || seq.Less(c.rtxSeq) {
 		c.rtxIdx, c.rtxSeq = c.txNext, c.txSeq // the cursor was overtaken by acknowledgements, or goes back
 	}
-	tail := uint32(c.snd.Load())
 	for c.rtxIdx != tail {
 		e := c.txAt(c.rtxIdx)
 		end := c.rtxSeq + Seq(e.Len())
 		if seq.Less(end) {
-			d := c.rtxSeq.Size(seq)
-			n = min(e.Len()-int(d), wnd)
-			return e.Addr() + uintptr(d), n, seq, false, true
+			return e
 		}
 		c.rtxIdx, c.rtxSeq = c.rtxIdx+1, end
 	}
-	return 0, 0, 0, false, false
+	return nil
 }
 
 // noteHeld takes notice of what the application has queued without sending: it is sent by the worker, newNxt to newEnd.

@@ -160,6 +160,7 @@ func Draw(seed uint64, b []byte) *Scenario {
 		s.Down = d.duration(time.Microsecond, 5*time.Second)
 		s.Up = s.Down + d.duration(time.Millisecond, 30*time.Second)
 	}
+	s.A.Stack.WorkerSends, s.B.Stack.WorkerSends = d.one(3), d.one(3)
 	return s
 }
 

@@ -301,6 +301,7 @@ func TestThreads(t *testing.T) {
 	}{
 		{"clean", link.Path{}, 2048, nil},
 		{"lossy", link.Path{Delay: 20 * time.Microsecond, Loss: 0.01, Duplicate: 0.01, Reorder: 0.01, ReorderBy: 50 * time.Microsecond}, 2048, nil},
+		{"worker sends", link.Path{Loss: 0.001}, 2048, func(c *stack.Config, _ *link.Port) { c.WorkerSends = true }},
 		{"tight", link.Path{Rate: 1e9, Delay: 5 * time.Microsecond}, 400, func(c *stack.Config, p *link.Port) {
 			p.TxRing, p.Hold = 32, true
 			c.RcvBuf = 8192

@@ -51,6 +51,7 @@ type Net struct {
 	checksum              string
 	profile, congestion   string
 	noHuge, inline, yield bool
+	workerSends           bool
 	rest                  time.Duration
 	cpu, workerCPU        int // -1: not pinned
 
@@ -85,6 +86,7 @@ func (n *Net) Register(f *Flags) {
 	f.Var(Choice{&n.congestion, api.CongestionControls()}, "congestion", "a congestion control, such as cubic")
 	f.BoolVar(&n.noHuge, "no-huge", false, "run without hugepages")
 	f.BoolVar(&n.inline, "inline", false, "no worker thread")
+	f.BoolVar(&n.workerSends, "worker-sends", false, "the worker sends what the program writes")
 	f.BoolVar(&n.yield, "yield", false, "give the CPU away on an empty poll")
 	f.Var(Seconds{P: &n.rest}, "rest", "sleep when there was nothing to do for so many seconds, such as 0.001")
 	f.Var(Number{&n.cpu, 0, 4095, ""}, "cpu", "the CPU of the application's thread, from 0")
@@ -150,7 +152,7 @@ func (n *Net) Config(eal []string, side Side) (api.Config, error) {
 		MAC: n.mac, Addr: addr, Gateway: n.gateway, Neighbours: n.neighbours,
 		Burst: n.Burst, Mbufs: n.mbufs, MTU: n.mtu, MSS: n.MSS, WinScale: n.winScale,
 		RcvBuf: n.rcvBuf, SndBuf: n.sndBuf, Congestion: n.control(),
-		Inline: n.inlines(wire), WorkerCPU: n.workerCPU, Yield: n.yields(wire), IdleSleep: n.rest,
+		Inline: n.inlines(wire), WorkerSends: n.workerSends, WorkerCPU: n.workerCPU, Yield: n.yields(wire), IdleSleep: n.rest,
 		Control: n.observe.control, Log: n.observe.logger(),
 	}
 	switch n.checksum {
@@ -202,6 +204,9 @@ func (n *Net) consistent(addr netip.Prefix) error {
 	if n.inline && n.flags.Changed("worker-cpu") {
 		return Usagef("--worker-cpu has no meaning with --inline, which has no worker: leave one of them out")
 	}
+	if n.inline && n.workerSends {
+		return Usagef("--worker-sends has no meaning with --inline, which has no worker: leave one of them out")
+	}
 	return nil
 }
 
@@ -210,7 +215,7 @@ func (n *Net) inlines(w Wire) bool {
 	if n.flags.Changed("inline") {
 		return n.inline
 	}
-	return n.Attentive && !n.flags.Changed("worker-cpu") && runtime.NumCPU() < polling(w, 2)
+	return n.Attentive && !n.flags.Changed("worker-cpu") && !n.workerSends && runtime.NumCPU() < polling(w, 2)
 }
 
 // yields is the default of --yield: on when this machine has fewer CPUs than threads that poll.
