@@ -13,8 +13,9 @@ type header [64]byte
 
 // The fields of a header that are changed in place.
 const (
-	seqAt = wire.EthLen + wire.IPv4Len + 4
-	ackAt = seqAt + 4
+	seqAt   = wire.EthLen + wire.IPv4Len + 4
+	ackAt   = seqAt + 4
+	flagsAt = ackAt + 5
 )
 
 // path names both ends of a connection, as seen by the one who sends.

@@ -74,14 +74,23 @@ func (p *pair) workers(cpu int) (stop func(), err error) {
 const stuck = 5 * time.Second
 
 // crossing writes and reads on this thread until the segments of a sample have arrived.
-func (l *lockstep) crossing() (float64, error) {
+func (l *lockstep) crossing() (float64, error) { return l.through(rounds, false) }
+
+// through is crossing for n bursts; turns: this thread takes the stacks' turns as well.
+func (l *lockstep) through(bursts int, turns bool) (float64, error) {
 	start := time.Now()
 	last := start
-	want := rounds * burst * l.mss
+	want := bursts * burst * l.mss
 	for got, idle := 0, 0; got < want; {
 		x, y := l.flow()
 		_, _ = l.a.Send(x, l.out) // a full window is no error
+		if turns {
+			l.b.Turn()
+		}
 		n, _ := l.b.Recv(y, l.in)
+		if turns {
+			l.a.Turn()
+		}
 		if got += n; n > 0 {
 			idle = 0
 		} else if idle++; idle&1023 == 0 {
@@ -93,7 +102,7 @@ func (l *lockstep) crossing() (float64, error) {
 			}
 		}
 	}
-	return float64(time.Since(start).Nanoseconds()) / (rounds * burst), nil
+	return float64(time.Since(start).Nanoseconds()) / float64(bursts*burst), nil
 }
 
 func runThreads(e *env, p point) ([]result, error) {

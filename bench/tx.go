@@ -14,10 +14,11 @@ import (
 // sink is the peer behind a port that swallows everything: it answers each SYN, and acknowledges what it is told to.
 // It stands between the worker's lane and its driver.
 type sink struct {
-	port *dpdk.Lane // the worker's lane as it is
-	bufs *dpdk.Lane // buffers for what the peer sends
-	due  []dpdk.Frame
-	acks map[uint16]header // by the connection's own port
+	port  *dpdk.Lane // the worker's lane as it is
+	bufs  *dpdk.Lane // buffers for what the peer sends
+	due   []dpdk.Frame
+	acks  map[uint16]header // by the connection's own port
+	scale int8              // of its window; 0: none
 }
 
 // Exchange is the lane's, with a look at what is sent and something to be received.
@@ -52,7 +53,11 @@ func (k *sink) look(b []byte) {
 	}
 	way := path{wire.EthDst(b), wire.EthSrc(b), h.Dst(), h.Src(), t.DstPort(), t.SrcPort()}
 	var syn [80]byte
-	options := wire.PutOptions(syn[headLen:], wire.Options{MSS: 1460, Scale: wire.NoScale})
+	scale := int8(wire.NoScale)
+	if k.scale != 0 {
+		scale = k.scale
+	}
+	options := wire.PutOptions(syn[headLen:], wire.Options{MSS: 1460, Scale: scale})
 	way.segment(syn[:], wire.TCPFields{Seq: sinkISS, Ack: t.Seq() + 1, Window: 65535, Flags: wire.SYN | wire.ACK}, options, 0)
 	k.receive(syn[:headLen+options])
 	var ack header

@@ -135,17 +135,19 @@ func sums(word string) stack.Checksum {
 
 // stackPair is a port pair with a stack on each end. archive is stack.Config's.
 func (e *env) stackPair(checksum string, archive int) (*pair, error) {
+	return e.stackPairWith(stack.Config{Checksum: sums(checksum), Archive: archive})
+}
+
+// stackPairWith is stackPair with all that a configuration says but the addresses.
+func (e *env) stackPairWith(cfg stack.Config) (*pair, error) {
 	p, err := ringPair()
 	if err != nil {
 		return nil, err
 	}
 	for i, s := range []*side{p.a, p.b} {
-		s.Stack = stack.New(stack.Config{
-			MAC:      stack.MAC{2, 0, 0, 0, 0, byte(1 + i)}, // net_ring ports have none of their own
-			Addr:     netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(1 + i)}), 24),
-			Checksum: sums(checksum),
-			Archive:  archive,
-		}, *s.worker, *s.app)
+		cfg.MAC = stack.MAC{2, 0, 0, 0, 0, byte(1 + i)} // net_ring ports have none of their own
+		cfg.Addr = netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(1 + i)}), 24)
+		s.Stack = stack.New(cfg, *s.worker, *s.app)
 		e.watch(fmt.Sprintf("counters of stack %c", 'A'+i), func() string { return fmt.Sprintf("%+v", s.Counters()) })
 	}
 	return p, nil
