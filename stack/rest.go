@@ -15,7 +15,7 @@ import (
 // No wake-up is lost. asleep is set before the last turn looks at the rings, and the others read it after they have
 // written there (both with sequentially consistent atomics): if the turn does not see the entry, the writer sees
 // asleep. What Wake is called for stays until the sleeper takes it, so it may come before the sleep begins. A frame that
-// comes before Arm is seen by the turn, and one after it by the port.
+// comes before Arm is seen by the turn, and one after it by the port. TestRestModel has all orders of these steps.
 
 // Sleeper is how a thread sleeps: dpdk.Sleeper on a port.
 type Sleeper interface {
