@@ -197,7 +197,8 @@ func memifTrips(e *env) (trips, error) {
 	return t, nil
 }
 
-// kernelTrips is between sockets of the kernel's over veth: the better of both ends on one CPU and on two.
+// kernelTrips is between sockets of the kernel's over veth: the best of blocking calls with both ends on one CPU and on
+// two, calls that busy-poll (SO_BUSY_POLL), and calls that do not block and are made again and again.
 func (e *env) kernelTrips() (best trips, err error) {
 	v, err := e.newVeth(1460)
 	if err != nil {
@@ -207,9 +208,10 @@ func (e *env) kernelTrips() (best trips, err error) {
 	defer moreProcs()()
 	defer moreProcs()()
 	use := cpus()
-	for i, other := range use[:2] {
-		k := &kernelPing{port: vethPort + 1 + i, up: make(chan struct{}), long: e.each}
-		echo := inNamespace(v.to, other, k.answer)
+	for i, how := range []kernelPing{{cpu: use[0]}, {cpu: use[1]}, {cpu: use[1], busy: true}, {cpu: use[1], spin: true}} {
+		k := &how
+		k.port, k.up, k.long = vethPort+1+i, make(chan struct{}), e.each
+		echo := inNamespace(v.to, k.cpu, k.answer)
 		select {
 		case <-k.up:
 		case err := <-echo:
@@ -229,17 +231,33 @@ func (e *env) kernelTrips() (best trips, err error) {
 	return best, nil
 }
 
-// kernelPing is a round trip over blocking sockets of the kernel's.
+// kernelPing is a round trip over sockets of the kernel's.
 type kernelPing struct {
+	cpu  int  // of the one that answers
+	busy bool // SO_BUSY_POLL
+	spin bool // calls do not block
 	port int
 	up   chan struct{}
 	long time.Duration
 	all  []int64
 }
 
-// again repeats a call that a signal of Go's has interrupted.
-func again(call func(int, []byte) (int, error), fd int, b []byte) (n int, err error) {
-	for n, err = call(fd, b); err == unix.EINTR; {
+// prepare sets a connected socket up.
+func (k *kernelPing) prepare(fd int) error {
+	if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1); err != nil {
+		return err
+	}
+	if k.busy {
+		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_BUSY_POLL, 1000); err != nil {
+			return err
+		}
+	}
+	return unix.SetNonblock(fd, k.spin)
+}
+
+// again repeats a call that a signal of Go's has interrupted, or that found nothing.
+func (k *kernelPing) again(call func(int, []byte) (int, error), fd int, b []byte) (n int, err error) {
+	for n, err = call(fd, b); err == unix.EINTR || k.spin && err == unix.EAGAIN; {
 		n, err = call(fd, b)
 	}
 	return n, err
@@ -263,16 +281,16 @@ func (k *kernelPing) answer() error {
 		return err
 	}
 	defer unix.Close(fd)
-	if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1); err != nil {
+	if err := k.prepare(fd); err != nil {
 		return err
 	}
 	buf := make([]byte, pingSize)
 	for {
-		n, err := again(unix.Read, fd, buf)
+		n, err := k.again(unix.Read, fd, buf)
 		if err != nil || n == 0 {
 			return err
 		}
-		if _, err := again(unix.Write, fd, buf[:n]); err != nil {
+		if _, err := k.again(unix.Write, fd, buf[:n]); err != nil {
 			return err
 		}
 	}
@@ -287,15 +305,18 @@ func (k *kernelPing) ask() error {
 	if err := unix.Connect(fd, &unix.SockaddrInet4{Port: k.port, Addr: [4]byte{10, 3, 0, 2}}); err != nil {
 		return err
 	}
+	if err := k.prepare(fd); err != nil {
+		return err
+	}
 	buf := make([]byte, pingSize)
 	k.all = make([]int64, 0, 1<<20)
 	begin := time.Now()
 	for at, n := begin, 0; at.Sub(begin) < k.long && len(k.all) < cap(k.all); n++ {
-		if _, err := again(unix.Write, fd, buf); err != nil {
+		if _, err := k.again(unix.Write, fd, buf); err != nil {
 			return err
 		}
 		for got := 0; got < pingSize; {
-			m, err := again(unix.Read, fd, buf[got:])
+			m, err := k.again(unix.Read, fd, buf[got:])
 			if err != nil {
 				return err
 			}
