@@ -61,7 +61,8 @@ type Config struct {
 	WorkerCPU   int  // CPU that the worker is pinned to; -1: none. Beware that 0 is a CPU
 	Yield       bool // give the CPU away when there is nothing to do
 	// AckDelay is how long the ACK of a small piece of text waits for an answer that carries it (RFC 1122 4.2.3.2).
-	// 0: 4 ms on tap, af_packet and af_xdp, whose frames are system calls, and none elsewhere; negative: none.
+	// 0: 4 ms on tap, af_packet and af_xdp, whose frames are system calls; elsewhere with Inline until the next turn, for an
+	// application that answers at once, and else not at all. Negative: not at all.
 	AckDelay time.Duration
 	// Archive is how many blocks of closed connections, with their rings, are kept for up to 10 s for the next ones
 	// between the same two hosts. 0: 256; negative: none.

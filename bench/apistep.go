@@ -40,7 +40,7 @@ func (e *env) apiHosts() (x, y *api.Host, err error) {
 	for i, id := range ids {
 		e.hosts[i], err = api.Open(api.Config{
 			Port: int(id), MAC: []byte{2, 0, 0, 0, 1, byte(1 + i)}, Addr: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, 1, byte(1 + i)}), 24),
-			Checksum: api.ChecksumOff, Inline: true, WorkerCPU: -1, AckDelay: 1, // until the next turn, so that an answer carries it
+			Checksum: api.ChecksumOff, Inline: true, WorkerCPU: -1,
 		})
 		if err != nil {
 			return nil, nil, err

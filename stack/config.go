@@ -35,6 +35,10 @@ type Config struct {
 	// AckDelay is how long the acknowledgement of one small piece of text waits for an answer of the application's that
 	// carries it, in ns (RFC 1122 4.2.3.2). 0: not at all, there is an ACK for each burst.
 	AckDelay int64
+	// AckRide is for stacks whose turns are the application's own (with AckDelay 0): the acknowledgement of one small piece of
+	// text waits for the next turn if the application has answered the last one before the turn that followed. Who does so
+	// tells both in one frame.
+	AckRide bool
 	// WorkerSends: the application's threads only enter what they write in the transmit ring, and the worker makes the
 	// headers and sends. Else they send themselves.
 	WorkerSends bool

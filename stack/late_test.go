@@ -119,3 +119,52 @@ func TestAckDelay(t *testing.T) {
 		r.got = nil
 	})
 }
+
+// With AckRide the ACK of a small piece waits for the next turn once the application has answered before it, and no
+// longer when it has not.
+func TestAckRide(t *testing.T) {
+	r := newRig(t, func(u *setup) { u.AckRide = true })
+	f := r.accepted(mss(1460))
+	at, ack := 1, 1
+	piece := func() { // comes in, and one turn is taken
+		r.peer.Inject(f.segmentFrame("A", at, ack, "hello"))
+		r.Turn()
+		r.collect()
+		at += 5
+	}
+	answer := func() {
+		f.read(5)
+		if n, e := f.Send(f.c, []byte("hi!")); n != 3 {
+			t.Fatal(n, e)
+		}
+		r.collect()
+		f.out("A", ack, at, "hi!")
+		ack += 3
+	}
+	piece()
+	f.out("A", ack, at) // it is not known
+	f.run()             // nor has it answered before the next turn
+	answer()
+	piece()
+	f.out("A", ack, at)
+	answer()
+	for range 100 {
+		piece()
+		r.quiet()
+		answer()
+	}
+	piece()
+	r.quiet()
+	f.run() // it stays away
+	f.out("A", ack, at)
+	answer()
+	piece()
+	f.out("A", ack, at)
+	answer()
+	piece()
+	r.quiet()
+	f.in("A", at, ack, stream(1000)) // large ones are told at once, and tell all
+	at += 1000
+	f.out("A", ack, at)
+	r.silence(time.Minute)
+}

@@ -53,7 +53,8 @@ type Stack struct {
 	again    []*tcp.Conn // connections whose frames found no buffer: next turn
 	stuck    bool        // the port took nothing more in this turn
 	refused  bool        // frames of former turns wait for the port
-	late     lateAcks
+	lateAcks bool        // some ACKs may wait
+	late     ackQueue
 	rxHeld   uint64 // payloads given to applications, ever; less app.consumed: not yet given back
 	room     int    // payloads that may still be given to applications in this turn
 	txBack   uint64 // buffers of applications' frames that were given back, ever; app.returned follows once a turn
@@ -107,6 +108,7 @@ func New(cfg Config, worker, app dpdk.Lane) *Stack {
 	case ChecksumSoftware:
 		s.rxSum = true
 	}
+	s.lateAcks = cfg.AckDelay != 0 || cfg.AckRide
 	s.table = newTable(s.sec, 1024)
 	s.wheel = newWheel(0)
 	s.waits.due = never

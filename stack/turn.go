@@ -14,6 +14,7 @@ const (
 	reusePort // with SO_REUSEADDR
 	waitNoted // ports know of TIME-WAIT
 	inLate    // an ACK waits, see late.go
+	answers   // the application answers before the next turn, see late.go
 )
 
 // Turn is one turn of the stack: receive a burst, feed each frame to its connection, do what the application asked
@@ -194,7 +195,7 @@ func (s *Stack) finish(c *tcp.Conn) {
 		}
 	}
 	text := uint32(0)
-	if s.cfg.AckDelay != 0 && p&tcp.PendAck != 0 {
+	if s.lateAcks && p&tcp.PendAck != 0 {
 		text = c.NewText()
 	}
 	if p&tcp.PendAcked != 0 {
