@@ -110,12 +110,12 @@ func (s *Stack) reclaim(c *tcp.Conn) bool {
 	if !c.TxLeft() {
 		return true
 	}
+	s.purgeOut(c)
 	a := &s.app
 	if !a.lock.try() {
 		return false
 	}
 	s.purge(c)
-	s.purgeOut(c)
 	s.drainTx(c)
 	a.lock.unlock()
 	return true
