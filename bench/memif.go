@@ -96,7 +96,7 @@ func memif(e *env, p point, name string, how []string) ([]result, error) {
 	start := func(side *perfSide, verb string, cpu int, more ...string) error {
 		args := append([]string{perf, verb, "--wire", "memif:" + socket, "--mss", strconv.Itoa(p.MSS), "--checksum", p.Checksum,
 			"--cpu", strconv.Itoa(cpu), "--format", "json", "--interval", strconv.FormatFloat(interval.Seconds(), 'f', -1, 64)}, more...)
-		if args = append(args, how...); name == "worker-memif" {
+		if args = append(args, how...); strings.HasPrefix(name, "worker-") {
 			args = append(args, "--worker-cpu", strconv.Itoa(cpu))
 		}
 		var err error

@@ -38,11 +38,19 @@ func runPing(name string, measure func(*env) (trips, error)) func(*env, point) (
 		if len(cpus()) < 2 {
 			return nil, errSkip{"it needs two CPUs"}
 		}
+		before, err := lineTrip()
+		if err != nil {
+			return nil, err
+		}
 		ours, err := measure(e)
 		if err != nil {
 			return nil, err
 		}
-		r := result{Bench: name, point: p, NsPerSegment: ours.median, NsPerTrip: ours.median, P99Ns: ours.p99}
+		after, err := lineTrip()
+		if err != nil {
+			return nil, err
+		}
+		r := result{Bench: name, point: p, NsPerSegment: ours.median, NsPerTrip: ours.median, P99Ns: ours.p99, LineNs: (before + after) / 2}
 		kernel, err := e.kernelTrips()
 		var skip errSkip
 		if err != nil && !errors.As(err, &skip) {
@@ -53,6 +61,53 @@ func runPing(name string, measure func(*env) (trips, error)) func(*env, point) (
 		}
 		return []result{r}, nil
 	}
+}
+
+// lineTrip is how long a cache line takes between the two CPUs, there and back: what no stack can do without. It says how
+// far from each other they are, which changes on a virtual machine.
+func lineTrip() (float64, error) {
+	const n = 50_000
+	var line struct {
+		_  [64]byte
+		at atomic.Uint32
+		_  [64]byte
+	}
+	use := cpus()
+	back := make(chan error, 1)
+	defer moreProcs()()
+	go func() {
+		runtime.LockOSThread() // and never unlocked
+		_, err := pinned(use[1])
+		for i := uint32(1); i < 2*n && err == nil; i += 2 {
+			for line.at.Load() != i {
+			}
+			line.at.Store(i + 1)
+		}
+		back <- err
+	}()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	free, err := pinned(use[0])
+	if err != nil {
+		return 0, err
+	}
+	defer free()
+	line.at.Store(1)
+	for line.at.Load() != 2 { // or the other could not be pinned
+		select {
+		case err := <-back:
+			return 0, err
+		default:
+		}
+	}
+	start := time.Now()
+	for i := uint32(2); i < 2*n; i += 2 {
+		line.at.Store(i + 1)
+		for line.at.Load() != i+2 {
+		}
+	}
+	ns := float64(time.Since(start).Nanoseconds()) / (n - 1)
+	return ns, <-back
 }
 
 // ringTrips is between two inline hosts in this process, on a thread each, over a net_ring pair.

@@ -25,6 +25,7 @@ type result struct {
 
 	// Of rows whose unit is a round trip, the median; FloorNs and Ratio are by the kernel's then.
 	NsPerTrip, P99Ns, LinuxNsPerTrip float64 `json:"-"`
+	LineNs                           float64 `json:"-"` // of a cache line alone, there and back between the same two CPUs
 
 	blocks []block
 }
@@ -87,7 +88,8 @@ func (r result) print(w io.Writer) error {
 			P99   float64 `json:"p99_ns"`
 			Linux float64 `json:"linux_ns_per_round_trip"`
 			Ratio float64 `json:"ratio"`
-		}{r.Bench, pingSize, r.NsPerTrip, r.P99Ns, r.LinuxNsPerTrip, r.Ratio})
+			Line  float64 `json:"line_ns_per_round_trip"`
+		}{r.Bench, pingSize, r.NsPerTrip, r.P99Ns, r.LinuxNsPerTrip, r.Ratio, r.LineNs})
 	case r.NsPerCycle == 0:
 		return json.NewEncoder(w).Encode(r)
 	}

@@ -128,6 +128,8 @@ var kinds = []kind{
 		runMemif("memif", "--inline"), grid(sizes, counts, "off"), func(p point) bool { return single(p) || large(p) && p.Connections == 4096 }},
 	{"worker-memif", "the same with a worker's thread beside the application's in each process, which yield to each other", 3 * time.Second, time.Second,
 		runMemif("worker-memif", "--inline=false", "--yield"), grid(sizes, counts, "off"), func(point) bool { return false }},
+	{"worker-sends-memif", "the same, and the workers send", 3 * time.Second, time.Second,
+		runMemif("worker-sends-memif", "--inline=false", "--yield", "--worker-sends"), grid(sizes, []int{1}, "off"), func(point) bool { return false }},
 	{"ping", "round trip of 64 bytes between two inline hosts on a thread and a CPU each, over a net_ring pair, beside the kernel's over veth", time.Second, short,
 		runPing("ping", ringTrips), []point{{Connections: 1, Checksum: "off"}}, func(point) bool { return true }},
 	{"memif-ping", "the same between two processes over shared memory", time.Second, short,
