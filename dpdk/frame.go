@@ -65,8 +65,8 @@ type Op uint32
 
 const (
 	OpYield Op = 1 << iota // give the CPU to another thread first (sched_yield)
-	OpFree                 // return the buffers of the free list
 	OpTx                   // hand the frames of the transmit list to the port, in order
+	OpFree                 // return the buffers of the free list; behind OpTx, for which somebody waits
 	OpStock                // top the stock up to Want
 	OpRx                   // receive at most RxMax frames, and read the clock
 )
@@ -80,7 +80,7 @@ type Block struct {
 	// Fill: whoever takes buffers from the stock fills in payload alone. The headers are another thread's to make, on whose
 	// CPU their cache line, and the driver's, had better stay.
 	Fill uint32
-	_    uint32
+	_    uint32 // the driver's
 
 	TSC      uint64 // clock of the last OpRx, in cycles of Driver.Hz
 	TxSent   uint64 // frames that the port took

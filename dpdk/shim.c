@@ -228,20 +228,32 @@ static inline uint32_t rx_flags(uint64_t ol)
 	return f;
 }
 
+/*
+ * Asks for what is going to be looked at: the mbuf, which is written too (its count of references), the headers, and the
+ * payload's beginning. Where these lie is in the mbuf, but may well be where they lay with the last one: then the three
+ * come at the same time. From another CPU's cache each takes 100 ns and more.
+ */
+static inline void fetch_rx(const struct rte_mbuf *m, uint32_t line)
+{
+	__builtin_prefetch(m, 1);
+	rte_prefetch0((const char *)m + line);
+	rte_prefetch0((const char *)m + line + 64);
+}
+
 static inline void step_rx(struct ndpip_block *b)
 {
 	struct rte_mbuf *m[NDPIP_RX_CAP + 8];
-	uint32_t n, i;
+	uint32_t n, i, line = b->rx_line;
 
 	n = rte_eth_rx_burst(b->priv.port, b->priv.rxq, m, RTE_MIN(b->rx_max, (uint32_t)NDPIP_RX_CAP));
 	for (i = 0; i < RTE_MIN(n, 4u); i++)
-		rte_prefetch0(rte_pktmbuf_mtod(m[i], void *));
+		fetch_rx(m[i], line);
 	for (i = 0; i < n; i++) {
 		struct ndpip_frame *f = &b->rx[i];
 		struct rte_mbuf *p = m[i];
 
 		if (i + 4 < n)
-			rte_prefetch0(rte_pktmbuf_mtod(m[i + 4], void *));
+			fetch_rx(m[i + 4], line);
 		f->flags = rx_flags(p->ol_flags);
 		if (unlikely(p->nb_segs > 1) && rte_pktmbuf_linearize(p) != 0)
 			f->flags |= NDPIP_RX_CHAINED;
@@ -249,6 +261,8 @@ static inline void step_rx(struct ndpip_block *b)
 		f->addr = (uintptr_t)rte_pktmbuf_mtod(p, void *);
 		f->len = p->data_len;
 	}
+	if (n > 0)
+		b->rx_line = (uint32_t)((b->rx[n - 1].addr & ~(uint64_t)63) - b->rx[n - 1].handle);
 	b->nrx = n;
 }
 
@@ -281,8 +295,6 @@ void ndpip_exchange(struct ndpip_block *b, uint32_t op)
 
 	if (op & NDPIP_OP_YIELD)
 		sched_yield();
-	if (op & NDPIP_OP_FREE)
-		step_free(b);
 	if (op & (NDPIP_OP_TX | NDPIP_OP_RX))
 		in = gate_enter(&b->priv);
 	if (op & NDPIP_OP_TX) {
@@ -291,6 +303,8 @@ void ndpip_exchange(struct ndpip_block *b, uint32_t op)
 		else if (b->ntx != 0)
 			b->tx_refuse++;
 	}
+	if (op & NDPIP_OP_FREE)
+		step_free(b);
 	if ((op & NDPIP_OP_STOCK) && b->priv.pool != 0)
 		step_stock(b);
 	b->nrx = 0;

@@ -14,8 +14,8 @@ enum {
 
 enum {
 	NDPIP_OP_YIELD = 1 << 0,
-	NDPIP_OP_FREE = 1 << 1,
-	NDPIP_OP_TX = 1 << 2,
+	NDPIP_OP_TX = 1 << 1,
+	NDPIP_OP_FREE = 1 << 2,
 	NDPIP_OP_STOCK = 1 << 3,
 	NDPIP_OP_RX = 1 << 4,
 };
@@ -58,7 +58,8 @@ struct ndpip_priv {
 struct ndpip_block {
 	uint32_t nfree, ntx, nstock, nrx;
 	uint32_t rx_max, want;
-	uint32_t fill, pad;
+	uint32_t fill;
+	uint32_t rx_line;   /* from a received mbuf to its frame's first cache line, as it was with the last one */
 	uint64_t tsc, tx_sent, tx_refuse, no_mem;
 	struct ndpip_priv priv;
 	uint64_t free[NDPIP_FREE_CAP];

@@ -50,14 +50,14 @@ func (d *driver) Exchange(b *dpdk.Block, op dpdk.Op) {
 	e := d.end
 	e.link.mu.Lock()
 	defer e.link.mu.Unlock()
+	if op&dpdk.OpTx != 0 {
+		e.transmit(b)
+	}
 	if op&dpdk.OpFree != 0 {
 		for _, h := range b.Free[:b.NFree] {
 			e.pool(h, "release").release(h, "release")
 		}
 		b.NFree = 0
-	}
-	if op&dpdk.OpTx != 0 {
-		e.transmit(b)
 	}
 	if op&dpdk.OpStock != 0 {
 		e.stock(b)
