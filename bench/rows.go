@@ -113,7 +113,7 @@ var kinds = []kind{
 	{"threads", "applications on one core and workers on another, over a net_ring pair in one process", short, brief,
 		runThreads, grid(sizes, []int{1, 64, 1024}, "off"), ends},
 	{"send", "who sends: the sending end before a peer that costs next to nothing, in three placements by turns", time.Second, short,
-		runPlaced("send", sendPlaced(false, false)), grid(sizes, []int{1}, "off", "software"), func(point) bool { return false }},
+		runPlaced("send", sendPlaced(false, false)), grid(sizes, []int{1}, "off"), func(point) bool { return false }},
 	{"send-zerocopy", "the same with the zero-copy calls", time.Second, short,
 		runPlaced("send-zerocopy", sendPlaced(false, true)), grid(sizes, []int{1}, "off"), func(point) bool { return false }},
 	{"send-costly", "the same as send with a port that copies each frame, as net_memif does", time.Second, short,
