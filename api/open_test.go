@@ -266,6 +266,7 @@ func TestConfigErrors(t *testing.T) {
 		{"Port", func(c *Config) { c.Port = 1 << 16 }},
 		{"WorkerCPU", func(c *Config) { c.WorkerCPU = 100000 }},
 		{"IdleSleep", func(c *Config) { c.IdleSleep = -1 }},
+		{"WorkerSends", func(c *Config) { c.WorkerSends, c.Inline = true, true }},
 		{"Faults", func(c *Config) { c.Faults.Loss = 1.5 }},
 		{"Faults", func(c *Config) { c.Faults.Reorder = math.NaN() }},
 		{"Neighbours", func(c *Config) { c.Neighbours = map[netip.Addr]net.HardwareAddr{good.Addr.Addr(): nil} }},

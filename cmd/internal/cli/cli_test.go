@@ -149,6 +149,7 @@ func TestWrongOptions(t *testing.T) {
 		{"--wire memif:/x --cpu -1", "--cpu -1: want a whole number from 0 to 4095"},
 		{"--wire memif:/x --worker-cpu x", "--worker-cpu x: want a whole number from 0 to 4095"},
 		{"--wire memif:/x --inline --worker-cpu 1", "--worker-cpu has no meaning with --inline, which has no worker: leave one of them out"},
+		{"--wire memif:/x --inline --worker-sends", "--worker-sends has no meaning with --inline, which has no worker: leave one of them out"},
 		{"--wire memif:/x --ifase 0", "unknown option --ifase; did you mean --iface?"},
 		{"--wire memif:/x --vdev=net_null0", "unknown option --vdev; see 'prog --help', and put EAL arguments before a --"},
 		{"-l 0-1 --wire memif:/x", "unknown option -l; EAL arguments stand before a --, as in 'prog -l 0-1 -- --iface 0'"},
