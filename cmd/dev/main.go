@@ -52,6 +52,7 @@ func (e usageError) Error() string { return e.msg }
 func usagef(format string, a ...any) error { return usageError{fmt.Sprintf(format, a...)} }
 
 func main() {
+	enterOwnRoot()
 	os.Exit(report(os.Stderr, realMain(os.Args[1:])))
 }
 
@@ -118,6 +119,10 @@ func runVerb(v verb, args []string) error {
 			fmt.Errorf("%s did not end within %s", v.name, v.limit))
 		defer cancel()
 	}
+	if !v.anywhere && needsOwnRoot() {
+		return inOwnRoot(ctx)
+	}
+	d.tellOfRoot()
 	err = v.run(ctx, d, rest)
 	d.out.Status("")
 	if ctx.Err() != nil {
