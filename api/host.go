@@ -58,8 +58,11 @@ type Config struct {
 	// WorkerSends leaves the sending to the worker: the application's threads only copy what they write into packet buffers,
 	// or hand theirs over. docs/modes.md says when that is better.
 	WorkerSends bool
-	WorkerCPU   int  // CPU that the worker is pinned to; -1: none. Beware that 0 is a CPU
-	Yield       bool // give the CPU away when there is nothing to do
+	// NoCoalesce has each received frame taken apart by itself, instead of runs of a connection's segments by what their
+	// headers have in common. Nothing but speed changes: it is for measurements.
+	NoCoalesce bool
+	WorkerCPU  int  // CPU that the worker is pinned to; -1: none. Beware that 0 is a CPU
+	Yield      bool // give the CPU away when there is nothing to do
 	// AckDelay is how long the ACK of a small piece of text waits for an answer that carries it (RFC 1122 4.2.3.2).
 	// 0: 4 ms on tap, af_packet and af_xdp, whose frames are system calls; elsewhere with Inline until the next turn, for an
 	// application that answers at once, and else not at all. Negative: not at all.

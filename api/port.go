@@ -151,7 +151,7 @@ func stackConfig(c *Config) stack.Config {
 	return stack.Config{
 		Addr: c.Addr, Gateway: c.Gateway, Neighbours: static, Broadcast: c.Broadcast, Burst: c.Burst, MSS: c.MSS,
 		Checksum: c.Checksum, RcvBuf: c.RcvBuf, SndBuf: c.SndBuf, WinScale: c.WinScale,
-		AckDelay: int64(ackDelay(c)), AckRide: c.Inline && c.AckDelay == 0, Archive: c.Archive, WorkerSends: c.WorkerSends,
+		AckDelay: int64(ackDelay(c)), AckRide: c.Inline && c.AckDelay == 0, Archive: c.Archive, WorkerSends: c.WorkerSends, NoCoalesce: c.NoCoalesce,
 	}
 }
 

@@ -17,6 +17,7 @@ type source struct {
 	heads     []header // per connection
 	seq       []tcp.Seq
 	mss       int
+	plain     bool // datagrams, whose headers do not change
 }
 
 func newSource(p *pair, f flows, mss int) *source {
@@ -31,22 +32,26 @@ func newSource(p *pair, f flows, mss int) *source {
 	return s
 }
 
-// send puts a burst of connection i on the wire. The payload is whatever the buffers hold.
-func (s *source) send(i int) error {
+// send puts a burst on the wire: the first of connection i, each further one of the connection that is step further on. The
+// payload is whatever the buffers hold.
+func (s *source) send(i, step int) error {
 	s.out.Want = burst
 	s.out.Exchange(dpdk.OpStock)
 	if s.out.NStock < burst {
 		return fmt.Errorf("the generator has %d of %d buffers: what was received before was not freed", s.out.NStock, burst)
 	}
-	h := &s.heads[i]
 	for range burst {
+		h := &s.heads[i]
 		f, _ := s.out.Take()
 		f.Addr += headLead
 		f.Len = uint32(headLen + s.mss)
-		h.setSeq(s.seq[i])
-		s.seq[i] += tcp.Seq(s.mss)
+		if !s.plain {
+			h.setSeq(s.seq[i])
+			s.seq[i] += tcp.Seq(s.mss)
+		}
 		copy(f.Bytes(), h[:headLen])
 		s.out.Queue(f)
+		i = (i + step) % len(s.heads)
 	}
 	s.out.Exchange(dpdk.OpTx)
 	if s.out.NTx > 0 {
@@ -89,7 +94,7 @@ func runRx(e *env, p point) ([]result, error) {
 		for range rounds / ahead {
 			first := next
 			for range ahead {
-				if err := src.send(next); err != nil {
+				if err := src.send(next, 0); err != nil {
 					return 0, fmt.Errorf("%w%s", err, w.both())
 				}
 				next = (next + 1) % len(f.y)

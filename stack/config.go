@@ -42,7 +42,10 @@ type Config struct {
 	// WorkerSends: the application's threads only enter what they write in the transmit ring, and the worker makes the
 	// headers and sends. Else they send themselves.
 	WorkerSends bool
-	ICMPErrors  int // most ICMP errors sent in a second (RFC 1812 4.3.2.8); 0: 1000
+	// NoCoalesce has each received frame taken apart by itself. Else neighbouring segments of a connection are recognised by
+	// what their headers have in common, see coalesce.go.
+	NoCoalesce bool
+	ICMPErrors int // most ICMP errors sent in a second (RFC 1812 4.3.2.8); 0: 1000
 
 	// RxBuffers is the size of the pool that frames are received into. When unread data hold most of it, further
 	// payload is dropped, so that ACKs and ARP still get in. 0: unknown, no limit.
@@ -59,7 +62,7 @@ type Config struct {
 // Checksum says how the checksums of TCP and UDP are handled.
 type Checksum uint8
 
-// The ways. The IPv4 header's is always written and checked.
+// The ways. The IPv4 header's is always written, and checked; with ChecksumOff not within a run of segments (coalesce.go).
 const (
 	ChecksumAuto     Checksum = iota // by the port where it can, else in software
 	ChecksumSoftware                 // in software

@@ -3,99 +3,33 @@ package stack
 import (
 	"encoding/binary"
 	"math"
-	"math/bits"
 
 	"ndpip/dpdk"
 	"ndpip/stack/wire"
 	"ndpip/tcp"
 )
 
-// input is one frame from the wire. It owns the buffer until it has released it or given it to a receive ring.
-func (s *Stack) input(f *dpdk.Frame) {
-	var kept bool
-	if s.last != nil && f.Len >= hdrLen && s.flow.is(f) {
-		kept = s.next(f)
-	} else {
-		kept = s.frame(f)
-	}
-	if !kept {
-		s.w.Release(f.Handle)
-	}
-}
-
-// flow is what the headers of the last segment's connection have in common: bursts come in runs, and the next segment
-// is recognised by five words instead of being taken apart field by field.
-type flow [5]uint64
-
-// What does not count: the total length and the identification, DF and the time to live; the header checksum; the
-// sequence number.
-const (
-	flowMask2 = 0xff00_ffbf_0000_0000
-	flowMask3 = 0xffff_ffff_ffff_0000
-	flowMask4 = 0x0000_ffff_ffff_ffff
-)
-
-func (p *flow) set(f *dpdk.Frame) {
-	w := wordsAt(f.Addr)
-	p[0], p[1], p[2], p[3], p[4] = w[0], w[1], w[2]&flowMask2, w[3]&flowMask3, w[4]&flowMask4
-}
-
-// is says whether a frame of at least hdrLen bytes belongs to the flow.
-func (p *flow) is(f *dpdk.Frame) bool {
-	w := wordsAt(f.Addr)
-	return (w[0]^p[0])|(w[1]^p[1])|(w[2]&flowMask2^p[2])|(w[3]&flowMask3^p[3])|(w[4]&flowMask4^p[4]) == 0 &&
-		f.Flags&(dpdk.RxChained|dpdk.RxIPBad) == 0
-}
-
-// What word 5 holds in a segment of the fast path: a header without options, ACK, and PSH or not.
-const (
-	plainMask = (0xff | uint64(^tcp.PSH)<<8) << 48
-	plainBits = (uint64(tcpLen/4<<4) | uint64(tcp.ACK)<<8) << 48
-)
-
-// next is a frame of the last segment's flow: Ethernet type, version, header length, fragment bits, protocol,
-// addresses and ports are known to be good. All else is checked here, and what is not the plain next piece of the stream
-// goes the long way.
-func (s *Stack) next(f *dpdk.Frame) (kept bool) {
-	w := wordsAt(f.Addr)
-	w5 := w[5]
-	n := uint32(bits.ReverseBytes16(uint16(w[2])))
-	if n < ipLen+tcpLen || ethLen+n > f.Len || w5&plainMask != plainBits {
-		return s.frame(f)
-	}
-	c := s.last
-	if s.rxSum && !s.sumsOK(f, int(n)) {
-		return s.frame(f) // which counts it
-	}
-	seq := tcp.Seq(bits.ReverseBytes32(uint32(w[4]>>48) | uint32(w5)<<16))
-	ack := tcp.Seq(bits.ReverseBytes32(uint32(w5 >> 16)))
-	wnd := bits.ReverseBytes16(*(*uint16)(dpdk.Pointer(f.Addr + 48)))
-	if s.room <= s.tight || !c.Next(seq, ack, wnd, n-ipLen-tcpLen, uintptr(f.Handle), f.Addr+hdrLen) {
-		b := f.Bytes()
-		l4 := b[ethLen+ipLen : ethLen+n]
-		s.read(f, (*wire.TCP)(l4), len(l4), tcpLen)
-		if counting {
-			s.count.RxBytes += uint64(f.Len)
-			s.count.RxSegments++
-			if s.seg.Len == 0 {
-				s.count.RxAcks++
+// input takes a burst of frames from the wire. It owns each buffer until it has released it or given it to a receive ring.
+func (s *Stack) input(rx []dpdk.Frame) {
+	for ; len(rx) > 0; rx = rx[1:] {
+		flows := s.last != nil && s.coalesce
+		if flows {
+			if rx = s.run(rx); len(rx) == 0 {
+				return
 			}
 		}
-		return s.feed(f, b, (*wire.IPv4)(b[ethLen:]), l4, s.lastKey, c)
-	}
-	if counting {
-		s.count.RxBytes += uint64(f.Len)
-		s.count.RxSegments++
-		s.count.RxData++
-	}
-	s.hold()
-	if c.Linked&inBurst == 0 {
-		if c.KeepIdle != 0 {
-			c.Heard(s.now)
+		f := &rx[0]
+		s.behind = len(rx) - 1
+		var kept bool
+		if flows && f.Len >= hdrLen && s.flow.is(f) {
+			kept = s.next(f)
+		} else {
+			kept = s.frame(f)
 		}
-		s.touch(c)
+		if !kept {
+			s.w.Release(f.Handle)
+		}
 	}
-	return true
 }
 
 // sumsOK checks both checksums of a TCP segment of n bytes with its IPv4 header.
@@ -232,10 +166,11 @@ func (s *Stack) inputTCP(f *dpdk.Frame, b []byte, h *wire.IPv4, l4 []byte) (kept
 	return s.feed(f, b, h, l4, k, c)
 }
 
-// lookAhead has the next frame's place in the table fetched: where many connections take part, each is of another one.
+// lookAhead has the next frame's place in the table fetched: where many connections take part, each is of another one. One
+// that most likely is of the last one is not looked for.
 func (s *Stack) lookAhead() {
-	if n := s.at + 1; n < int(s.w.NRx) {
-		if f := &s.w.Rx[n&(dpdk.RxCap-1)]; f.Len >= hdrLen {
+	if n := int(s.w.NRx) - s.behind; s.behind > 0 {
+		if f := &s.w.Rx[n&(dpdk.RxCap-1)]; f.Len >= hdrLen && (s.last == nil || !s.flow.ports(f)) {
 			b := (*[hdrLen]byte)(dpdk.Pointer(f.Addr))
 			be := binary.BigEndian
 			s.table.expect(key{be.Uint32(b[30:]), be.Uint32(b[26:]), be.Uint16(b[36:]), be.Uint16(b[34:])})
@@ -258,6 +193,7 @@ func (s *Stack) read(f *dpdk.Frame, t *wire.TCP, n, off int) {
 // feed gives the segment to its connection.
 func (s *Stack) feed(f *dpdk.Frame, b []byte, h *wire.IPv4, l4 []byte, k key, c *tcp.Conn) (kept bool) {
 	seg := &s.seg
+	s.sure = false
 	if seg.Len > 0 {
 		if s.room <= s.tight && int(c.RxHeld()) >= s.room && !s.displace(c, seg) {
 			s.count.Drop[DropNoBuffer]++

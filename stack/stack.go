@@ -42,10 +42,13 @@ type Stack struct {
 	neighAt  int64 // when the neighbours' timers are looked at next
 	moved    moves
 	awaiting map[uint32][]uint32 // connections whose SYN waits for a next hop
-	flow     flow                // what the frames of the last segment's connection have in common
-	lastKey  key                 // the connection of the last segment: bursts come in runs
+	coalesce bool
+	sure     bool    // ahead tells what the last connection's next segment looks like
+	ahead    tcp.Run // see run
+	flow     flow    // what the frames of the last segment's connection have in common
+	lastKey  key     // the connection of the last segment: bursts come in runs
 	last     *tcp.Conn
-	at       int // the frame of the burst that is being looked at
+	behind   int // frames of the burst behind the one that is being looked at
 	seg      tcp.Segment
 	opts     tcp.Options // its options
 	sackBuf  [wire.MaxSackOptions]byte
@@ -108,6 +111,7 @@ func New(cfg Config, worker, app dpdk.Lane) *Stack {
 	case ChecksumSoftware:
 		s.rxSum = true
 	}
+	s.coalesce = !cfg.NoCoalesce
 	s.lateAcks = cfg.AckDelay != 0 || cfg.AckRide
 	s.table = newTable(s.sec, 1024)
 	s.wheel = newWheel(0)

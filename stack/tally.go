@@ -16,6 +16,9 @@ type Tally struct {
 	TxSyns uint64 `help:"SYNs sent, with and without ACK"`
 	TxFins uint64 `help:"FINs sent, resent ones not counted"`
 
+	Runs      uint64 `help:"runs of segments that were taken as one, behind the first of each"`
+	Coalesced uint64 `help:"segments in these runs"`
+
 	Timeouts      uint64 `help:"retransmission timers that expired"`
 	SynTimeouts   uint64 `help:"of these, those of SYNs"`
 	ZeroWindows   uint64 `help:"ACKs sent that closed the window to the peer"`

@@ -35,10 +35,7 @@ func (s *Stack) turn(op dpdk.Op) bool {
 			s.tap(s.w.Rx[:n], false)
 		}
 	}
-	for i := range s.w.Rx[:n&(2*dpdk.RxCap-1)] {
-		s.at = i
-		s.input(&s.w.Rx[i])
-	}
+	s.input(s.w.Rx[:n&(2*dpdk.RxCap-1)])
 	if n > 0 && s.cfg.RxBuffers > 0 {
 		peak(&s.count.RxHeldPeak, uint64(s.cfg.RxBuffers*3/4-s.room))
 	}

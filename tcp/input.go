@@ -37,21 +37,38 @@ func (c *Conn) Input(p *Params, now int64, s *Segment) Verdict {
 	return c.inputSlow(p, now, s)
 }
 
-// Next is Input for the segment that bulk transfer consists of: nothing but ACK and PSH, n bytes of text, the very next
-// ones, within the window, and neither ACK nor window is news. It returns false, and changes nothing, when the
-// segment is not of that kind.
-func (c *Conn) Next(seq, ack Seq, wnd uint16, n uint32, handle, addr uintptr) bool {
-	if seq != c.rcvNxt || ack != c.sndUna || uint32(wnd)<<c.SndShift != c.sndWnd || wnd == 0 || !c.quick {
+// Run is what the next segments of bulk transfer look like, for one who takes several of them at once.
+type Run struct {
+	Seq   Seq    // of the next
+	Ack   Seq    // this ACK
+	Wnd   uint16 // and this window field are no news
+	Room  uint32 // bytes of text that fit the window
+	Slots uint32 // entries that the receive ring takes, and the place of the next
+	Index uint32
+	Mask  uint32
+	Base  uintptr
+}
+
+// Run says what the plain next segment would look like: nothing but ACK and PSH, in order, within the window, no news. What
+// holds for it holds for those that follow it, as far as there is room: who takes some writes their payloads into the ring,
+// moves r on and gives it to Ran, until something else happens to the connection. It is false when Input must look at the
+// next segment.
+func (c *Conn) Run(r *Run) bool {
+	field := c.sndWnd >> c.SndShift
+	used := c.rxNext - uint32(c.usr.Load())
+	if !c.quick || c.rxBase == 0 || c.stageLen != 0 || used > c.rxMask/2 || field-1 >= 65535 || field<<c.SndShift != c.sndWnd {
 		return false
 	}
-	if n == 0 || n > uint32(c.rcvNxt.Size(c.rcvAdv)) || c.rxBase == 0 ||
-		c.rxNext-uint32(c.usr.Load()) > c.rxMask/2 || c.stageLen != 0 {
-		return false
-	}
-	c.pushRx(handle, addr, n)
-	c.rcvNxt += Seq(n)
-	c.pend |= PendAck
+	r.Seq, r.Ack, r.Wnd = c.rcvNxt, c.sndUna, uint16(field)
+	r.Room, r.Slots = uint32(max(c.rcvNxt.Size(c.rcvAdv), 0)), c.rxMask/2-used+1
+	r.Index, r.Mask, r.Base = c.rxNext, c.rxMask, c.rxBase
 	return true
+}
+
+// Ran takes the segments before where r stands now.
+func (c *Conn) Ran(r *Run) {
+	c.rcvNxt, c.rxNext = r.Seq, r.Index
+	c.pend |= PendAck | PendRead
 }
 
 func (c *Conn) inputSlow(p *Params, now int64, s *Segment) Verdict {

@@ -60,6 +60,7 @@ func steady(t *testing.T, s *Scenario, start, d time.Duration) (w *world, rate f
 
 // TestLossyShortPath is 10 Gb/s, 100 µs and one frame lost in a thousand: the profile as it is by default fills 70 %.
 func TestLossyShortPath(t *testing.T) {
+	t.Parallel()
 	if underRace {
 		t.Skip("one thread")
 	}
@@ -81,6 +82,7 @@ func TestLossyShortPath(t *testing.T) {
 // TestLossyLongPath is 622 Mb/s, 200 ms and one frame lost in 100,000, as on the production links of the studies: every
 // control of such links has at least twice what Reno has.
 func TestLossyLongPath(t *testing.T) {
+	t.Parallel()
 	if underRace {
 		t.Skip("one thread")
 	}
@@ -104,6 +106,7 @@ func TestLossyLongPath(t *testing.T) {
 // TestLossyOvershoot ends slow start at a queue that is far too short for it: thousands of frames are lost at once, and
 // are sent again once each, in a few round trips.
 func TestLossyOvershoot(t *testing.T) {
+	t.Parallel()
 	if underRace {
 		t.Skip("one thread")
 	}
@@ -117,6 +120,7 @@ func TestLossyOvershoot(t *testing.T) {
 // window is sent at once, much of it does not fit. The paper's sender falls to some kb/s there, as only its timer repairs a
 // loss.
 func TestLossySlowReader(t *testing.T) {
+	t.Parallel()
 	if underRace {
 		t.Skip("one thread")
 	}

@@ -161,6 +161,7 @@ func Draw(seed uint64, b []byte) *Scenario {
 		s.Up = s.Down + d.duration(time.Millisecond, 30*time.Second)
 	}
 	s.A.Stack.WorkerSends, s.B.Stack.WorkerSends = d.one(3), d.one(3)
+	s.A.Stack.NoCoalesce, s.B.Stack.NoCoalesce = d.one(4), d.one(4)
 	return s
 }
 

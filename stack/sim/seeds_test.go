@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,55 +24,26 @@ var (
 const usualSeeds = 2000
 
 func TestSeeds(t *testing.T) {
-	if *seedFlag >= 0 {
-		s := Draw(uint64(*seedFlag), nil)
-		t.Log(s)
-		r := try(t, s)
-		t.Logf("%v of virtual time, %d frames, %d bytes read, %d retransmissions, hash %x", r.Time, r.Frames, r.Bytes,
-			r.Retransmits, r.Hash)
-		return
-	}
-	n := usualSeeds
-	if testing.Short() {
-		n /= 10
-	}
-	if underRace {
-		n /= 10
-	}
-	if *seedsFlag > 0 {
-		n = *seedsFlag
-	}
-	var frames, bad int
-	var virtual time.Duration
-	for seed := range n {
-		begin := time.Now()
-		r := try(t, Draw(uint64(*fromFlag)+uint64(seed), nil))
-		if d := time.Since(begin); d > 5*time.Second {
-			t.Logf("seed %d took %v: %d frames, %v of virtual time", uint64(*fromFlag)+uint64(seed), d, r.Frames, r.Time)
-		}
-		frames += r.Frames
-		virtual += r.Time
-		if len(r.Errors) > 0 {
-			if bad++; bad == 5 {
-				t.Fatalf("stopped after %d seeds", seed+1)
-			}
-		}
-	}
-	t.Logf("%d frames, %v of virtual time", frames, virtual.Round(time.Second))
-	t.Logf("counted %d simulator seeds", n)
+	sweep(t, usualSeeds, func(seed uint64) *Scenario { return Draw(seed, nil) })
 }
 
 // TestSeedsLossy is TestSeeds with the lossy profile: at both ends, or at one of them, under each control.
 func TestSeedsLossy(t *testing.T) {
+	sweep(t, usualSeeds/2, func(seed uint64) *Scenario { return lossy(Draw(seed, nil)) })
+}
+
+// sweep tries the scenarios of many seeds, or of the one that was asked for. Each is one thread in virtual time: as many as
+// there are CPUs run at once.
+func sweep(t *testing.T, n int, draw func(seed uint64) *Scenario) {
 	if *seedFlag >= 0 {
-		s := lossy(Draw(uint64(*seedFlag), nil))
+		s := draw(uint64(*seedFlag))
 		t.Log(s)
 		r := try(t, s)
 		t.Logf("%v of virtual time, %d frames, %d bytes read, %d retransmissions, hash %x", r.Time, r.Frames, r.Bytes,
 			r.Retransmits, r.Hash)
 		return
 	}
-	n := usualSeeds / 2
+	t.Parallel()
 	if testing.Short() {
 		n /= 10
 	}
@@ -79,14 +53,34 @@ func TestSeedsLossy(t *testing.T) {
 	if *seedsFlag > 0 {
 		n = *seedsFlag
 	}
-	bad := 0
-	for seed := range n {
-		if r := try(t, lossy(Draw(uint64(*fromFlag)+uint64(seed), nil))); len(r.Errors) > 0 {
-			if bad++; bad == 5 {
-				t.Fatalf("stopped after %d seeds", seed+1)
+	var tried, bad, frames, virtual atomic.Int64
+	var wait sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wait.Go(func() {
+			for bad.Load() < 5 {
+				i := tried.Add(1) - 1
+				if i >= int64(n) {
+					return
+				}
+				seed := uint64(*fromFlag + i)
+				begin := time.Now()
+				r := try(t, draw(seed))
+				if d := time.Since(begin); d > 10*time.Second {
+					t.Logf("seed %d took %v: %d frames, %v of virtual time", seed, d, r.Frames, r.Time)
+				}
+				frames.Add(int64(r.Frames))
+				virtual.Add(int64(r.Time))
+				if len(r.Errors) > 0 {
+					bad.Add(1)
+				}
 			}
-		}
+		})
 	}
+	wait.Wait()
+	if bad.Load() >= 5 {
+		t.Fatalf("stopped after about %d seeds", tried.Load())
+	}
+	t.Logf("%d frames, %v of virtual time", frames.Load(), time.Duration(virtual.Load()).Round(time.Second))
 	t.Logf("counted %d simulator seeds", n)
 }
 

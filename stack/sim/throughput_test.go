@@ -11,6 +11,7 @@ import (
 // TestFillsLink sends one stream over a long fat link and over one of a data centre. From when it is under way it fills
 // them, but for what headers take, and nothing is ever sent twice.
 func TestFillsLink(t *testing.T) {
+	t.Parallel()
 	if underRace {
 		t.Skip("one thread")
 	}

@@ -52,6 +52,7 @@ type Net struct {
 	profile, congestion   string
 	noHuge, inline, yield bool
 	workerSends           bool
+	noCoalesce            bool
 	rest                  time.Duration
 	cpu, workerCPU        int // -1: not pinned
 
@@ -87,6 +88,7 @@ func (n *Net) Register(f *Flags) {
 	f.BoolVar(&n.noHuge, "no-huge", false, "run without hugepages")
 	f.BoolVar(&n.inline, "inline", false, "no worker thread")
 	f.BoolVar(&n.workerSends, "worker-sends", false, "the worker sends what the program writes")
+	f.BoolVar(&n.noCoalesce, "no-coalesce", false, "take each received frame apart by itself")
 	f.BoolVar(&n.yield, "yield", false, "give the CPU away on an empty poll")
 	f.Var(Seconds{P: &n.rest}, "rest", "sleep when there was nothing to do for so many seconds, such as 0.001")
 	f.Var(Number{&n.cpu, 0, 4095, ""}, "cpu", "the CPU of the application's thread, from 0")
@@ -152,7 +154,7 @@ func (n *Net) Config(eal []string, side Side) (api.Config, error) {
 		MAC: n.mac, Addr: addr, Gateway: n.gateway, Neighbours: n.neighbours,
 		Burst: n.Burst, Mbufs: n.mbufs, MTU: n.mtu, MSS: n.MSS, WinScale: n.winScale,
 		RcvBuf: n.rcvBuf, SndBuf: n.sndBuf, Congestion: n.control(),
-		Inline: n.inlines(wire), WorkerSends: n.workerSends, WorkerCPU: n.workerCPU, Yield: n.yields(wire), IdleSleep: n.rest,
+		Inline: n.inlines(wire), WorkerSends: n.workerSends, NoCoalesce: n.noCoalesce, WorkerCPU: n.workerCPU, Yield: n.yields(wire), IdleSleep: n.rest,
 		Control: n.observe.control, Log: n.observe.logger(),
 	}
 	switch n.checksum {
