@@ -252,14 +252,14 @@ func TestStatic(t *testing.T) {
 	start(t, path, nil).wait(t)
 }
 
-// mostNanoseconds is what a call through the library may cost over one from Go. It is some 90 ns; CI's machines are slow and
-// shared, and the figure that counts is printed.
-const mostNanoseconds = "400"
+// mostTimes is how many times as long as a write from Go one through the library may take. It is some 90 ns more, 1.5 to 1.7 times
+// on a slow processor; the figures that count are printed.
+const mostTimes = "2.5"
 
 // TestCallCost prints what a call through the library costs over one from Go.
 func TestCallCost(t *testing.T) {
 	for _, l := range linkages {
-		out := start(t, compile(t, "cost", l, c11...), nil, mostNanoseconds).wait(t)
+		out := start(t, compile(t, "cost", l, c11...), nil, mostTimes).wait(t)
 		for line := range strings.Lines(out) {
 			if strings.HasPrefix(line, "a write of one segment") {
 				t.Logf("%s: %s", l, line)
