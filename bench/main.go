@@ -45,6 +45,9 @@ func realMain(args []string) error {
 	if len(args) > 0 && args[0] == "pause" {
 		return pause(ctx, args[1:])
 	}
+	if len(args) > 0 && args[0] == "counters" {
+		return counters(ctx, args[1:])
+	}
 	o, err := parse(args)
 	if errors.Is(err, flag.ErrHelp) {
 		printHelp(os.Stdout)

@@ -26,6 +26,7 @@ type options struct {
 
 const help = `usage: go run ./cmd/dev bench [options]           rows: ns per segment, beside the floor loop
        go run ./cmd/dev bench pause [options]     turn times of a worker under load (bench pause --help)
+       go run ./cmd/dev bench counters [options]  what the counters cost (bench counters --help)
 
   --only NAMES         rows of these names, or whose names begin so, such as lockstep,memif
   --mss SIZES          only these segment sizes, such as 64,1460

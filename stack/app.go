@@ -354,10 +354,10 @@ func (s *Stack) sendBurst(c *tcp.Conn, p []byte) int {
 	if c.Commit(nxt, seq, tail) || closed {
 		s.attention(c)
 	}
-	a.txPayload += uint64(n)
+	count(&a.txPayload, uint64(n))
 	if !closed {
 		c.Tell(ack)
-		a.txSegments += uint64(l.NTx)
+		count(&a.txSegments, uint64(l.NTx))
 		s.drainApp()
 	}
 	return int(n)
@@ -470,7 +470,7 @@ func (s *Stack) Recv(c *tcp.Conn, p []byte) (n int, e syscall.Errno) {
 func (s *Stack) giveBack(c *tcp.Conn, head, n uint32, done []uintptr) (tell bool) {
 	tell = c.Consumed(head, n)
 	a := &s.app
-	a.rxPayload.Add(uint64(n))
+	a.countRead(uint64(n))
 	if len(done) == 0 {
 		return tell
 	}

@@ -70,10 +70,10 @@ func (s *Stack) enterBurst(c *tcp.Conn, p []byte) int {
 	if closed {
 		c.Hold(nxt)
 	} else {
-		a.txSegments += uint64(segs)
+		count(&a.txSegments, uint64(segs))
 	}
 	c.Commit(nxt, seq, tail+segs)
-	a.txPayload += uint64(seq - nxt)
+	count(&a.txPayload, uint64(seq-nxt))
 	s.attention(c)
 	return int(seq - nxt)
 }
@@ -115,9 +115,9 @@ func (s *Stack) enterBufs(c *tcp.Conn, f []dpdk.Frame) (n int, e syscall.Errno) 
 		}
 		return n, e
 	}
-	s.app.txSegments += uint64(tail - c.TxTail())
+	count(&s.app.txSegments, uint64(tail-c.TxTail()))
 	c.Commit(nxt, seq, tail)
-	s.app.txPayload += uint64(seq - nxt)
+	count(&s.app.txPayload, uint64(seq-nxt))
 	s.attention(c)
 	return n, e
 }

@@ -88,7 +88,7 @@ func (s *Stack) sendAck(c *tcp.Conn) bool {
 		if !s.segment(c, c.AckSeq(), ack, tcp.ACK, wnd, sack) {
 			return false
 		}
-		s.count.Acks++
+		count(&s.count.Acks, 1)
 		if wnd == 0 {
 			s.count.ZeroWindows++
 		}

@@ -100,6 +100,13 @@ func (s *Stack) timeTurn(busy bool) {
 	c.at, c.busy = s.now, busy
 }
 
+// count adds to a counter of the data path.
+func count(total *uint64, n uint64) {
+	if counting {
+		*total += n
+	}
+}
+
 // peak raises a high-water mark.
 func peak(mark *uint64, n uint64) {
 	if counting && n > *mark {
@@ -109,6 +116,9 @@ func peak(mark *uint64, n uint64) {
 
 // countKind counts a segment that is more or less than text and ACK.
 func (s *Stack) countKind(flags uint8, n uint32) {
+	if !counting {
+		return
+	}
 	t := &s.count.Tally
 	if n == 0 {
 		t.RxAcks++
@@ -146,6 +156,13 @@ func (t *appTally) add(n *Counters, a *appSide) {
 	n.TxFins += t.fins
 	n.TxHeld, n.TxHeldPeak = a.taken-a.returned.Load(), t.held
 	n.PortStalls += a.lane.TxRefuse
+}
+
+// countRead counts bytes that an application has read. Any thread may come, without the lock.
+func (a *appSide) countRead(n uint64) {
+	if counting {
+		a.rxPayload.Add(n)
+	}
 }
 
 // countStall counts a call that has sent nothing, of segments of which the transmit ring had room for entries.

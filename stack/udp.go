@@ -150,7 +150,7 @@ func (s *Stack) SendTo(u *udp.Sock, p []byte, addr uint32, port uint16) syscall.
 		a.lane.Queue(f)
 		s.drainApp()
 	}
-	a.txDatagrams++
+	count(&a.txDatagrams, 1)
 	a.lock.unlock()
 	var e syscall.Errno
 	if !ok {
@@ -199,7 +199,7 @@ func (s *Stack) RecvFrom(u *udp.Sock, p []byte) (n, full int, addr uint32, port 
 	addr, port = binary.BigEndian.Uint32(b[12:]), binary.BigEndian.Uint16(b[ipLen:])
 	n = copy(p, b[ipLen+udpLen:])
 	a := &s.app
-	a.rxPayload.Add(uint64(n))
+	a.countRead(uint64(n))
 	a.lock.lock()
 	a.lane.Release(dpdk.Handle(d.Handle))
 	if a.lane.NFree >= 32 {

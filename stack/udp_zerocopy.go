@@ -36,7 +36,7 @@ func (s *Stack) SendUDPBufs(u *udp.Sock, f []dpdk.Frame, addr uint32, port uint1
 		} else {
 			waiting = append(waiting, d)
 		}
-		a.txDatagrams++
+		count(&a.txDatagrams, 1)
 		n++
 	}
 	a.taken -= uint64(n) // they are the port's

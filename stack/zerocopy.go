@@ -155,8 +155,8 @@ func (s *Stack) sendBufs(c *tcp.Conn, f []dpdk.Frame) (n int, e syscall.Errno) {
 		s.attention(c)
 	}
 	c.Tell(ack)
-	s.app.txPayload += uint64(seq - nxt)
-	s.app.txSegments += uint64(l.NTx)
+	count(&s.app.txPayload, uint64(seq-nxt))
+	count(&s.app.txSegments, uint64(l.NTx))
 	s.drainApp()
 	return n, e
 }
@@ -170,7 +170,7 @@ func (s *Stack) holdBuf(c *tcp.Conn, b *dpdk.Frame) {
 	c.PutTx(tail, uintptr(b.Handle), b.Addr, int(b.Len))
 	c.Hold(nxt)
 	c.Commit(nxt, nxt+tcp.Seq(b.Len), tail+1)
-	s.app.txPayload += uint64(b.Len)
+	count(&s.app.txPayload, uint64(b.Len))
 	s.attention(c)
 }
 
@@ -193,7 +193,7 @@ func (s *Stack) RecvBufs(c *tcp.Conn, f []dpdk.Frame) (n int, e syscall.Errno) {
 		head++
 		cnt--
 	}
-	s.app.rxPayload.Add(uint64(bytes))
+	s.app.countRead(uint64(bytes))
 	if c.Consumed(head, bytes) {
 		s.app.lock.lock()
 		s.attention(c)
