@@ -16,9 +16,10 @@ const (
 	whenNoCgo        = "nocgo"        // CGO_ENABLED=0
 	whenRace         = "race"         // under the race detector
 	whenShort        = "short"        // go test -short: every run but the first
+	whenNoTshark     = "notshark"     // no tshark in PATH
 )
 
-var allConditions = []string{whenAlways, whenUnprivileged, whenNoHuge, whenNoCgo, whenRace, whenShort}
+var allConditions = []string{whenAlways, whenUnprivileged, whenNoHuge, whenNoCgo, whenRace, whenShort, whenNoTshark}
 
 //go:embed skips.txt
 var skipsText string

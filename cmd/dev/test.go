@@ -241,6 +241,9 @@ func (t *suite) conditions(more ...string) []string {
 	if t.huge.free == 0 {
 		more = append(more, whenNoHuge)
 	}
+	if commandPath("tshark") == "" {
+		more = append(more, whenNoTshark)
+	}
 	return more
 }
 

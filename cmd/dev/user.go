@@ -56,7 +56,7 @@ func (t *suite) asUser() error {
 	}
 	t.tally.check(t.d.out, "go build ./...", time.Since(begin), err, "")
 	// The packages that touch neither a port nor the system behave alike for every user.
-	return t.goTest(j, []string{whenUnprivileged, whenNoHuge, whenShort}, "-short", oneByOne, "./api/...", "./cmd/...", "./dpdk/...", "./ring/...")
+	return t.goTest(j, t.conditions(whenUnprivileged, whenNoHuge, whenShort), "-short", oneByOne, "./api/...", "./cmd/...", "./dpdk/...", "./ring/...")
 }
 
 // lendCache fills a user's build cache with links to what root's holds and has used of late. The files stay root's: the user
