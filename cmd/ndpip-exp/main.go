@@ -33,6 +33,11 @@ type usageError struct{ error }
 
 func usagef(format string, a ...any) error { return usageError{fmt.Errorf(format, a...)} }
 
+// saidError is the exit status of a program that has said what is wrong.
+type saidError int
+
+func (e saidError) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
+
 var (
 	errHelp        = errors.New("help asked for")
 	errInterrupted = errors.New("interrupted")
@@ -57,7 +62,10 @@ func run(args []string, stdout, stderr io.Writer) int {
 		}
 	}
 	var usage usageError
+	var said saidError
 	switch {
+	case errors.As(err, &said):
+		return int(said)
 	case errors.Is(err, errHelp):
 		fmt.Fprint(stdout, help)
 		return 0

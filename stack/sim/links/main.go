@@ -1,13 +1,17 @@
 // Command links repeats in the simulator what the studies of TCP stacks on production links did (H. Bullot, R. L. Cottrell,
 // R. Hughes-Jones, Evaluation of advanced TCP stacks on fast long-distance production networks, 2003): streams of several
-// congestion controls, alone and side by side, over one long path. It prints tables. 'ndpip-exp links' runs it.
+// congestion controls, alone and side by side, over one long path. It prints tables, and with --out it keeps them, the
+// figures of each run, and plots. 'ndpip-exp links' runs it.
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
+	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,163 +19,123 @@ import (
 	"ndpip/tcp"
 )
 
-// lab is the path, and how long each run is.
+// lab is the path, and how long and how often each cell is run.
 type lab struct {
-	out      io.Writer
 	path     link.Path
 	warm, d  time.Duration
-	window   int
+	window   int // bytes, where it is not what varies
 	controls []string
-	csv      io.Writer
+	seeds    int
+	crowd    int // most Reno streams beside another one
+	windows  []int
+	workers  int
+	progress io.Writer
 }
+
+// options are those of the command line that are not the lab's.
+type options struct {
+	only, out, root string
+}
+
+// usageError is a fault in the command line: exit status 2.
+type usageError struct{ error }
 
 func main() {
+	err := run(os.Args[1:], os.Stdout, os.Stderr)
+	var usage usageError
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+	case errors.As(err, &usage):
+		fmt.Fprintln(os.Stderr, "links:", err)
+		os.Exit(2)
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "links:", err)
+		os.Exit(1)
+	}
+}
+
+func parse(args []string, stderr io.Writer) (*lab, options, error) {
+	var o options
+	f := flag.NewFlagSet("ndpip-exp links", flag.ContinueOnError)
+	f.SetOutput(io.Discard)
 	var (
-		rate  = flag.Int64("rate", 622e6, "bits per second of the link")
-		rtt   = flag.Duration("rtt", 200*time.Millisecond, "round trip without queues")
-		loss  = flag.Float64("loss", 1e-5, "share of the frames that is lost at random")
-		queue = flag.Int("queue", 2500, "frames that wait for the link at most; further ones are lost")
-		d     = flag.Duration("time", 60*time.Second, "how long each run is measured, in virtual time")
-		warm  = flag.Duration("warmup", 10*time.Second, "how long it runs before")
-		only  = flag.String("only", "", "one of versus, crowd, window, sharing; all if empty")
-		win   = flag.Int("window", 32<<20, "receive window of each stream in bytes, where it is not what varies")
-		names = flag.String("controls", "cubic,highspeed,scalable,fast", "the congestion controls that are compared with Reno")
-		csv   = flag.String("csv", "", "a file for the figures")
+		rate  = f.Int64("rate", 622e6, "bits per second of the link")
+		rtt   = f.Duration("rtt", 200*time.Millisecond, "round trip without queues")
+		loss  = f.Float64("loss", 1e-5, "share of the frames that is lost at random")
+		queue = f.Int("queue", 2500, "frames that wait for the link at most; further ones are lost")
+		d     = f.Duration("time", 20*time.Second, "how long each run is measured, in virtual time")
+		warm  = f.Duration("warmup", 10*time.Second, "how long it runs before")
+		win   = f.Int("window", 32<<20, "receive window of each stream in bytes, where it is not what varies")
+		names = f.String("controls", "cubic,highspeed,scalable,fast", "the congestion controls that are compared with Reno")
+		seeds = f.Int("seeds", 3, "how often each run is made, with other frames lost; figures are mean ± standard deviation")
 	)
-	flag.Parse()
-	l := &lab{out: os.Stdout, path: link.Path{Rate: *rate, Delay: *rtt / 2, Loss: *loss, Queue: *queue}, warm: *warm, d: *d,
-		window: *win, controls: strings.Split(*names, ","), csv: io.Discard}
+	f.StringVar(&o.only, "only", "", "experiments to run, of "+strings.Join(experimentNames(), ",")+"; all if empty")
+	f.StringVar(&o.out, "out", "", "a folder for tables.txt, figures.csv and the plots")
+	f.StringVar(&o.root, "root", "", "ndpip's source tree, whose bench/plot draws")
+	if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
+		f.SetOutput(stderr)
+		f.PrintDefaults()
+		return nil, o, err
+	} else if err != nil {
+		return nil, o, usageError{err}
+	}
+	l := &lab{path: link.Path{Rate: *rate, Delay: *rtt / 2, Loss: *loss, Queue: *queue}, warm: *warm, d: *d, window: *win,
+		controls: strings.Split(*names, ","), seeds: *seeds, crowd: 8, windows: []int{1, 2, 4, 8, 16, 32, 64}, workers: runtime.GOMAXPROCS(0), progress: stderr}
+	switch {
+	case f.NArg() > 0:
+		return nil, o, usageError{fmt.Errorf("%q is no option", f.Arg(0))}
+	case *rate < 1e6 || *rtt < time.Microsecond || *loss < 0 || *loss >= 1 || *queue < 1:
+		return nil, o, usageError{fmt.Errorf("--rate %d --rtt %v --loss %g --queue %d: want a rate from 1000000, an RTT above 1us, a loss below 1, a queue from 1",
+			*rate, *rtt, *loss, *queue)}
+	case *d <= 0 || *warm < 0 || *seeds < 1:
+		return nil, o, usageError{fmt.Errorf("--time %v --warmup %v --seeds %d: want a time above 0, a warm-up from 0, seeds from 1", *d, *warm, *seeds)}
+	case *win < 1<<16 || *win > 1<<30:
+		return nil, o, usageError{fmt.Errorf("--window %d: want 65536 to 1073741824", *win)}
+	}
 	for _, c := range l.controls {
 		if _, ok := tcp.ControlNamed(c); !ok {
-			fmt.Fprintf(os.Stderr, "links: --controls %s: want some of %s\n", c, strings.Join(tcp.ControlNames(), ", "))
-			os.Exit(2)
+			return nil, o, usageError{fmt.Errorf("--controls %s: want some of %s", c, strings.Join(tcp.ControlNames(), ", "))}
 		}
 	}
-	if *csv != "" {
-		f, err := os.Create(*csv)
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "links:", err)
-			os.Exit(1)
-		}
-		defer f.Close()
-		l.csv = f
-	}
-	fmt.Fprintf(l.out, "%d Mb/s, %v, %d frames of queue, %g of the frames lost; %v after %v; Mb/s of payload\n",
-		*rate/1e6, *rtt, *queue, *loss, *d, *warm)
-	fmt.Fprintln(l.csv, "experiment,control,beside,number,window,stream,mbps")
-	all := []struct {
-		name string
-		run  func()
-	}{{"versus", l.versus}, {"crowd", l.crowd}, {"window", l.windows}, {"sharing", l.sharing}}
-	found := false
-	for _, e := range all {
-		if *only == "" || *only == e.name {
-			found = true
-			e.run()
+	if o.only != "" {
+		for name := range strings.SplitSeq(o.only, ",") {
+			if !slices.Contains(experimentNames(), name) {
+				return nil, o, usageError{fmt.Errorf("--only %s: want some of %s", name, strings.Join(experimentNames(), ", "))}
+			}
 		}
 	}
-	if !found {
-		fmt.Fprintf(os.Stderr, "links: --only %s: want one of versus, crowd, window, sharing\n", *only)
-		os.Exit(2)
-	}
+	return l, o, nil
 }
 
-// many is n streams of a control.
-func many(control string, n int) []string { return strings.Fields(strings.Repeat(control+" ", n)) }
-
-// run measures streams side by side and keeps the figures.
-func (l *lab) run(experiment string, window int, controls ...string) []float64 {
-	r := newRun(l.path, window, controls)
-	got := r.measure(l.warm, l.d)
-	for i, c := range controls {
-		fmt.Fprintf(l.csv, "%s,%s,%s,%d,%d,%d,%.1f\n", experiment, c, controls[len(controls)-1], len(controls), window, i, got[i])
+func run(args []string, stdout, stderr io.Writer) error {
+	l, o, err := parse(args, stderr)
+	if err != nil {
+		return err
 	}
-	return got
-}
-
-// versus is one stream of each against one of Reno.
-func (l *lab) versus() {
-	fmt.Fprint(l.out, "\nOne stream against one Reno stream (published: Scalable up to 3 times what Reno has alone)\n")
-	alone := l.run("alone", l.window, "reno")[0]
-	fmt.Fprintf(l.out, "%-10s %8s %8s %8s\n%-10s %8.0f\n", "control", "alone", "stream", "Reno", "reno", alone)
-	for _, c := range l.controls {
-		own := l.run("alone", l.window, c)[0]
-		got := l.run("versus", l.window, c, "reno")
-		fmt.Fprintf(l.out, "%-10s %8.0f %8.0f %8.0f\n", c, own, got[0], got[1])
-	}
-}
-
-// crowd is one stream of each against 1 to 8 of Reno.
-func (l *lab) crowd() {
-	fmt.Fprint(l.out, "\nOne stream against n Reno streams: the stream, and the sum of the others\n"+
-		"(published: FAST 215 ± 15 while Reno grows from 87 with one stream to 150 with 8; 5 Reno streams ahead of one Scalable)\n")
-	fmt.Fprintf(l.out, "%-10s", "control")
-	for n := 1; n <= 8; n++ {
-		fmt.Fprintf(l.out, " %11d", n)
-	}
-	fmt.Fprintln(l.out)
-	for _, c := range l.controls {
-		fmt.Fprintf(l.out, "%-10s", c)
-		for n := 1; n <= 8; n++ {
-			got := l.run("crowd", l.window, append([]string{c}, many("reno", n)...)...)
-			fmt.Fprintf(l.out, " %5.0f %5.0f", got[0], sum(got[1:]))
+	var k keeper
+	if o.out != "" {
+		if err := k.open(o.out); err != nil {
+			return err
 		}
-		fmt.Fprintln(l.out)
+		stdout = io.MultiWriter(stdout, &k.tables)
 	}
-}
-
-// windows has windows from 1 to 64 MB, alone and against Reno.
-func (l *lab) windows() {
-	fmt.Fprint(l.out, "\nWindow in MB: alone, and the stream with Reno beside it\n"+
-		"(published at 16 MB: Reno 220 ± 60 alone, FAST 295 ± 64 alone, FAST 285 ± 77 against Reno 45 ± 30)\n")
-	fmt.Fprintf(l.out, "%-10s", "control")
-	for mb := 1; mb <= 64; mb *= 2 {
-		fmt.Fprintf(l.out, " %15d", mb)
-	}
-	fmt.Fprintln(l.out)
-	for _, c := range append([]string{"reno"}, l.controls...) {
-		fmt.Fprintf(l.out, "%-10s", c)
-		for mb := 1; mb <= 64; mb *= 2 {
-			own := l.run("window alone", mb<<20, c)[0]
-			got := l.run("window", mb<<20, c, "reno")
-			fmt.Fprintf(l.out, " %5.0f %4.0f/%4.0f", own, got[0], got[1])
+	fmt.Fprintf(stdout, "%d Mb/s, %v, %d frames of queue, %g of the frames lost; %v after %v; Mb/s of payload, mean ± deviation of %d runs\n",
+		l.path.Rate/1e6, 2*l.path.Delay, l.path.Queue, l.path.Loss, l.d, l.warm, l.seeds)
+	for _, e := range experiments {
+		if o.only != "" && !slices.Contains(strings.Split(o.only, ","), e.name) {
+			continue
 		}
-		fmt.Fprintln(l.out)
-	}
-}
-
-// sharing is two of a kind, and two kinds.
-func (l *lab) sharing() {
-	fmt.Fprint(l.out, "\nTwo streams, row and column, and how fairly they share (Jain's index: 1 is equal, 0.5 all for one)\n")
-	all := append([]string{"reno"}, l.controls...)
-	fmt.Fprintf(l.out, "%-10s", "")
-	for _, c := range all {
-		fmt.Fprintf(l.out, " %14s", c)
-	}
-	fmt.Fprintln(l.out)
-	for i, a := range all {
-		fmt.Fprintf(l.out, "%-10s%s", a, strings.Repeat(" ", 15*i))
-		for _, b := range all[i:] {
-			got := l.run("sharing", l.window, a, b)
-			s := sum(got)
-			fmt.Fprintf(l.out, " %4.0f %4.0f %.2f", got[0], got[1], s*s/2/max(got[0]*got[0]+got[1]*got[1], 1))
+		cells := e.cells(l)
+		got := l.measure(cells)
+		e.table(l, got, stdout)
+		k.keep(cells, got)
+		if o.out != "" && o.root != "" {
+			p := e.picture(l, got)
+			p.Notes = append(p.Notes, e.published)
+			if err := p.draw(o.root, o.out, e.name); err != nil {
+				fmt.Fprintf(stderr, "links: no plot of %s: %v\n", e.name, err)
+			}
 		}
-		fmt.Fprintln(l.out)
 	}
-}
-
-func sum(v []float64) (s float64) {
-	for _, x := range v {
-		s += x
-	}
-	return s
-}
-
-// control is the number of a congestion control that there is.
-func control(name string) uint8 {
-	id, ok := tcp.ControlNamed(name)
-	if !ok {
-		panic("no control " + name)
-	}
-	return id
+	return k.close()
 }

@@ -11,9 +11,9 @@ import (
 	"ndpip/tcp"
 )
 
-// run is two stacks at the ends of one path, and streams from one to the other. It has no checks, unlike package sim:
+// sim is two stacks at the ends of one path, and streams from one to the other. It has no checks, unlike package sim:
 // those runs are of seconds, and these of minutes.
-type run struct {
+type sim struct {
 	link    *link.Link
 	a, b    *side
 	streams []*stream
@@ -41,11 +41,11 @@ const (
 	apart = 500 * time.Millisecond
 )
 
-func newRun(path link.Path, window int, controls []string) *run {
+func newSim(path link.Path, window int, controls []string, seed uint64) *sim {
 	buffers := 4096 + len(controls)*3*window/mss
-	port := link.Port{Buffers: buffers, TxBuffers: buffers}
+	port := link.Port{Buffers: buffers, TxBuffers: buffers, BufSize: 1728, Trusted: true}
 	back := link.Path{Rate: path.Rate, Delay: path.Delay}
-	r := &run{link: link.New(link.Config{Seed: 1, A: port, B: port, AB: path, BA: back}), buf: make([]byte, 1<<16)}
+	r := &sim{link: link.New(link.Config{Seed: seed, A: port, B: port, AB: path, BA: back}), buf: make([]byte, 1<<16)}
 	host := func(e *link.End, own, other byte) *side {
 		ip := func(n byte) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, n}) }
 		mac := func(n byte) wire.MAC { return wire.MAC{2, 0, 0, 0, 0, n} }
@@ -55,7 +55,11 @@ func newRun(path link.Path, window int, controls []string) *run {
 	}
 	r.a, r.b = host(r.link.A, 1, 2), host(r.link.B, 2, 1)
 	for i, c := range controls {
-		o := stack.Options{Congestion: control(c)}
+		id, ok := tcp.ControlNamed(c)
+		if !ok {
+			panic("no control " + c)
+		}
+		o := stack.Options{Congestion: id}
 		l, e := r.b.Listen(0, uint16(basePort+i), 1, o, 0)
 		if e != 0 {
 			panic(e)
@@ -74,7 +78,7 @@ func newRun(path link.Path, window int, controls []string) *run {
 }
 
 // step lets everybody do what there is to do, and goes on to the next event.
-func (r *run) step(end time.Duration) {
+func (r *sim) step(end time.Duration) {
 	for busy := true; busy; {
 		busy = r.a.Turn()
 		busy = r.b.Turn() || busy
@@ -109,14 +113,14 @@ func (r *run) step(end time.Duration) {
 	r.link.AdvanceTo(max(next, r.link.Now()+time.Microsecond))
 }
 
-func (r *run) until(end time.Duration) {
+func (r *sim) until(end time.Duration) {
 	for r.link.Now() < end {
 		r.step(end)
 	}
 }
 
 // measure gives the goodput of each stream in Mb/s, for d, after warm.
-func (r *run) measure(warm, d time.Duration) (got []float64) {
+func (r *sim) measure(warm, d time.Duration) (got []float64) {
 	begin := r.link.Now()
 	r.until(begin + warm)
 	before := make([]uint64, len(r.streams))
