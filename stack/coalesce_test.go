@@ -57,8 +57,7 @@ func TestCoalesceRuns(t *testing.T) {
 // peerOf is what the test's peer knows of its connection.
 type peerOf struct {
 	*flow
-	next   int // relative sequence number of what comes next
-	closed bool
+	next int // relative sequence number of what comes next
 }
 
 // frames makes up a burst: mostly what follows, and now and then something that does not.

@@ -78,10 +78,7 @@ func TestDocumentedCommands(t *testing.T) {
 	help := func(program, verb string) string {
 		key := program + " " + verb
 		if helps[key] == "" {
-			args := []string{"--help"}
-			if verb != "" {
-				args = []string{verb, "--help"}
-			}
+			args := append(strings.Fields(verb), "--help")
 			out, err := exec.Command(filepath.Join(dir, program), args...).CombinedOutput()
 			require.NoError(t, err, "%s: %s", key, out)
 			helps[key] = string(out)
@@ -101,6 +98,9 @@ func TestDocumentedCommands(t *testing.T) {
 			}
 			if testing.Short() && c.program == "dev" && verb == "bench" {
 				continue // builds a module whose dependencies only the whole run is sure to have
+			}
+			if verb == "bench" && len(c.args) > 1 && !strings.HasPrefix(c.args[1], "-") {
+				verb += " " + c.args[1] // which has a help of its own
 			}
 			text := help(c.program, verb)
 			for _, a := range c.args {

@@ -207,3 +207,31 @@ func TestNamedTestsExist(t *testing.T) {
 	require.NotZero(t, named)
 	t.Logf("%d names of tests, %d tests", named, len(tr.tests))
 }
+
+var link = regexp.MustCompile(`\]\(([^)#]+)[^)]*\)`)
+
+// TestLinks looks where the documents' links go, and that the README has one to each document.
+func TestLinks(t *testing.T) {
+	d := testDev(t)
+	linked := map[string]bool{}
+	for _, path := range d.files(func(path string, _ fs.DirEntry) bool { return filepath.Ext(path) == ".md" }) {
+		for _, m := range link.FindAllStringSubmatch(readText(filepath.Join(d.root, path)), -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			to := filepath.Join(filepath.Dir(path), m[1])
+			if _, err := os.Stat(filepath.Join(d.root, to)); err != nil {
+				t.Errorf("%s: there is no %s", path, to)
+			}
+			linked[to] = linked[to] || path == "README.md"
+		}
+	}
+	docs, err := filepath.Glob(filepath.Join(d.root, "docs", "*.md"))
+	require.NoError(t, err)
+	require.NotEmpty(t, docs)
+	for _, path := range docs {
+		if name := filepath.Join("docs", filepath.Base(path)); !linked[name] {
+			t.Errorf("README.md: there is no link to %s", name)
+		}
+	}
+}

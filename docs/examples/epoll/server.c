@@ -3,7 +3,7 @@
  * thread. What starts it is DPDK's and ndpip's: the rest is a search and replace away from the kernel's sockets.
  *
  *   cc -o server server.c $(pkg-config --cflags --libs ndpip)
- *   ./server -l 0-1 --no-pci --vdev=net_tap0,iface=tap0 &
+ *   ./server -l 0-1 --no-huge -m 192 --no-pci --vdev=net_tap0,iface=tap0 &
  *   ip addr add 10.1.0.2/24 dev tap0 && ip link set tap0 up && nc 10.1.0.1 7
  */
 #ifndef _GNU_SOURCE
