@@ -17,13 +17,16 @@ type (
 	Pend = tcp.Pend
 )
 
-// ControlNamed and ControlName give a congestion control's number (Options.Congestion) and its name. ControlNames are all
-// names, DefaultControl is the lossy profile's by default.
+// ControlNamed gives a congestion control's number (Options.Congestion); ok is false where there is none of this name.
 func ControlNamed(name string) (id uint8, ok bool) { return tcp.ControlNamed(name) }
-func ControlName(id uint8) string                  { return tcp.ControlName(id) }
-func ControlNames() []string                       { return tcp.ControlNames() }
 
-// DefaultControl is described with ControlNamed.
+// ControlName gives the name of a congestion control.
+func ControlName(id uint8) string { return tcp.ControlName(id) }
+
+// ControlNames are the names of all congestion controls.
+func ControlNames() []string { return tcp.ControlNames() }
+
+// DefaultControl is the lossy profile's by default.
 const DefaultControl = tcp.DefaultControl
 
 // The states of a connection.

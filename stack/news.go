@@ -71,5 +71,7 @@ func (s *Stack) Ready(names []uint32) (n int, all bool) {
 
 // Park and Unpark enclose the sleep of a thread that waits for news of any socket: between them each is followed by a
 // call of the waker. Whoever parks takes what is on the list once more before it sleeps.
-func (s *Stack) Park()   { s.told.parked.Add(1) }
+func (s *Stack) Park() { s.told.parked.Add(1) }
+
+// Unpark ends what Park began.
 func (s *Stack) Unpark() { s.told.parked.Add(-1) }
