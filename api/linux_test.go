@@ -210,12 +210,16 @@ type world struct {
 
 // worlds makes Linux, and pairs of hosts with a worker each and without.
 func worlds(t testing.TB) []*world {
+	return worldsOf(t, Config{}, Config{Inline: true, Congestion: "cubic"}) // both profiles
+}
+
+func worldsOf(t testing.TB, cfgs ...Config) []*world {
 	k := newKernel(t)
 	lo := netip.MustParseAddr("127.0.0.1")
 	linux := &world{t: t, cli: k, srv: k, addr: lo, cliAddr: lo, other: netip.MustParseAddr("192.0.2.1"), linux: true}
 	linux.settle = func() { time.Sleep(linux.patience) }
 	all := []*world{linux}
-	for _, cfg := range []Config{{}, {Inline: true}} {
+	for _, cfg := range cfgs {
 		a, b := linkHosts(t, cfg, link.Config{})
 		for _, h := range []*Host{a, b} { // Linux has no limit on the loopback
 			h.st.Do(func() { h.st.Config().ICMPErrors = 1 << 30 })

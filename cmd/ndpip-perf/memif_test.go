@@ -52,7 +52,7 @@ func fields(t *testing.T, text, prefix string) map[string]uint64 {
 
 func TestMemifFile(t *testing.T) {
 	for name, options := range map[string]string{
-		"copy": "", "zero-copy": "--zero-copy", "inline": "--inline", "worker": "--inline=false", "no hugepages": "--no-huge", "small segments": "--mss 200 --burst 7",
+		"copy": "", "zero-copy": "--zero-copy", "inline": "--inline", "worker": "--inline=false", "no hugepages": "--no-huge", "small segments": "--mss 200 --burst 7 --profile lossy",
 		"software checksum": "--checksum software",
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -8,7 +8,8 @@ import (
 )
 
 // FuzzPair lets the fuzzer take the decisions that a scenario is made of: how the wire, the ports, the stacks and the
-// applications are. What the bytes do not decide follows from the seed.
+// applications are. What the bytes do not decide follows from the seed; an odd one
+// gives them the lossy profile.
 func FuzzPair(f *testing.F) {
 	for seed := range uint64(8) {
 		f.Add(seed, []byte(nil))
@@ -23,6 +24,9 @@ func FuzzPair(f *testing.F) {
 			t.Skip("no scenario has so many decisions")
 		}
 		s := Draw(seed, b)
+		if seed%2 == 1 {
+			s = lossy(s)
+		}
 		r := Run(s, Options{})
 		for _, e := range r.Errors {
 			t.Error(e)
