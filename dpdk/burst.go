@@ -5,29 +5,7 @@ package dpdk
 #cgo nocallback ndpip_rx_burst
 #cgo noescape ndpip_tx_burst
 #cgo nocallback ndpip_tx_burst
-#include <rte_ethdev.h>
-
-static uint16_t ndpip_rx_burst(uint16_t port, uint16_t q, uintptr_t *b, uint16_t n)
-{
-	return rte_eth_rx_burst(port, q, (struct rte_mbuf **)b, n);
-}
-
-static uint16_t ndpip_tx_burst(uint16_t port, uint16_t q, uintptr_t *b, uint16_t n)
-{
-	return rte_eth_tx_burst(port, q, (struct rte_mbuf **)b, n);
-}
-
-static struct rte_mempool *rx_pool(uint16_t port, uint16_t q)
-{
-	struct rte_eth_rxq_info info;
-
-	return rte_eth_rx_queue_info_get(port, q, &info) == 0 ? info.mp : NULL;
-}
-
-static void free_buf(uintptr_t b)
-{
-	rte_pktmbuf_free((struct rte_mbuf *)b);
-}
+#include "port.h"
 */
 import "C"
 
@@ -55,13 +33,13 @@ func (p *Port) TxBurst(queue int, bufs []Handle) int {
 // FreeBufs gives buffers back to their pools, chained ones as a whole.
 func FreeBufs(bufs []Handle) {
 	for _, b := range bufs {
-		C.free_buf(C.uintptr_t(b))
+		C.ndpip_free_buf(C.uintptr_t(b))
 	}
 }
 
 // RxPool is the pool that a receive queue fills its buffers from; nil if the driver keeps no record of it.
 func (p *Port) RxPool(queue int) *Mempool {
-	mp := C.rx_pool(C.uint16_t(p.id), C.uint16_t(queue))
+	mp := C.ndpip_rx_pool(C.uint16_t(p.id), C.uint16_t(queue))
 	if mp == nil {
 		return nil
 	}

@@ -1,38 +1,9 @@
 package dpdk
 
 /*
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
-#include <rte_errno.h>
-#include <rte_mbuf.h>
-#include <rte_mbuf_pool_ops.h>
-#include <rte_mempool.h>
 #include "eal.h"
-
-static unsigned mempool_size(const struct rte_mempool *mp) { return mp->size; }
-
-static const char *mempool_name(const struct rte_mempool *mp) { return mp->name; }
-
-// DPDK's own choice is a ring, which hands out the buffer that was returned longest ago: when one thread takes buffers
-// and another returns them, all buffers of the pool pass through the processor's caches in turn. A stack hands out the
-// one returned last. The lock-free one does not make others wait for a thread that is preempted in it. A platform that
-// wants a pool of its own kind, or a user (--mbuf-pool-ops-name), has precedence.
-static struct rte_mempool *pool_create(const char *name, unsigned n, unsigned cache, uint16_t priv, uint16_t room, int socket)
-{
-	static const char *const stacks[] = {"lf_stack", "stack"};
-	struct rte_mempool *mp;
-	unsigned i;
-
-	if (rte_mbuf_user_mempool_ops() == NULL && strcmp(rte_mbuf_best_mempool_ops(), RTE_MBUF_DEFAULT_MEMPOOL_OPS) == 0) {
-		for (i = 0; i < 2; i++) {
-			mp = rte_pktmbuf_pool_create_by_ops(name, n, cache, priv, room, socket, stacks[i]);
-			if (mp != NULL || rte_errno == ENOMEM || rte_errno == EEXIST)
-				return mp;
-		}
-	}
-	return rte_pktmbuf_pool_create(name, n, cache, priv, room, socket);
-}
+#include "mempool.h"
 */
 import "C"
 
@@ -97,7 +68,7 @@ func NewMempool(name string, n, dataRoom, privSize, socket int) (*Mempool, error
 	cname := C.CString(name)
 	defer C.free(unsafe.Pointer(cname))
 	mark := C.ndpip_log_mark()
-	mp := C.pool_create(cname, C.uint(n), C.uint(cache), C.uint16_t(privSize), C.uint16_t(dataRoom), C.int(socket))
+	mp := C.ndpip_pool_create(cname, C.uint(n), C.uint(cache), C.uint16_t(privSize), C.uint16_t(dataRoom), C.int(socket))
 	if mp == nil {
 		errno := rteErrno()
 		hint := ""
@@ -118,7 +89,7 @@ func mempoolBytes(n, dataRoom, privSize int) int { return n * (128 + 64 + privSi
 // AttachMempool wraps a packet pool (struct rte_mempool *) that the program made. Free does not free it.
 func AttachMempool(ptr unsafe.Pointer) *Mempool {
 	mp := (*C.struct_rte_mempool)(ptr)
-	return &Mempool{mp: mp, n: int(C.mempool_size(mp))}
+	return &Mempool{mp: mp, n: int(C.ndpip_pool_size(mp))}
 }
 
 // Free gives the pool's memory back. Every buffer must be in the pool, and no port may use it.
@@ -137,13 +108,13 @@ func (p *Mempool) InUse() int { return int(C.rte_mempool_in_use_count(p.mp)) }
 func (p *Mempool) Avail() int { return int(C.rte_mempool_avail_count(p.mp)) }
 
 // Name is what DPDK knows the pool by.
-func (p *Mempool) Name() string { return C.GoString(C.mempool_name(p.mp)) }
+func (p *Mempool) Name() string { return C.GoString(C.ndpip_pool_name(p.mp)) }
 
 // Size is how many buffers the pool has.
 func (p *Mempool) Size() int { return p.n }
 
 // DataRoom is the room of one buffer in bytes, DPDK's headroom included.
-func (p *Mempool) DataRoom() int { return int(C.rte_pktmbuf_data_room_size(p.mp)) }
+func (p *Mempool) DataRoom() int { return int(C.ndpip_pool_room(p.mp)) }
 
 // Ptr is the struct rte_mempool *, for programs that also talk to DPDK themselves.
 func (p *Mempool) Ptr() unsafe.Pointer { return unsafe.Pointer(p.mp) }

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include <rte_cycles.h>
+#include <rte_dev.h>
+#include <rte_devargs.h>
 #include <rte_errno.h>
 #include <rte_eth_ring.h>
 #include <rte_ethdev.h>
@@ -15,9 +17,13 @@
 #include <rte_mbuf.h>
 #include <rte_ring.h>
 #include <rte_spinlock.h>
+#include <rte_version.h>
 
+#include "ethdev.h"
 #include "gate.h"
 #include "shim.h"
+
+_Static_assert(NDPIP_ETH_NAME_MAX_LEN >= RTE_ETH_NAME_MAX_LEN, "a port's name fits");
 
 static uint32_t rx_sums(uint64_t off)
 {
@@ -342,4 +348,48 @@ void ndpip_lock_free(void *lock)
 uint64_t ndpip_tsc_hz(void)
 {
 	return rte_get_tsc_hz();
+}
+
+uint16_t ndpip_rx_burst(uint16_t port, uint16_t q, uintptr_t *b, uint16_t n)
+{
+	return rte_eth_rx_burst(port, q, (struct rte_mbuf **)b, n);
+}
+
+uint16_t ndpip_tx_burst(uint16_t port, uint16_t q, uintptr_t *b, uint16_t n)
+{
+	return rte_eth_tx_burst(port, q, (struct rte_mbuf **)b, n);
+}
+
+struct rte_mempool *ndpip_rx_pool(uint16_t port, uint16_t q)
+{
+	struct rte_eth_rxq_info info;
+
+	return rte_eth_rx_queue_info_get(port, q, &info) == 0 ? info.mp : NULL;
+}
+
+void ndpip_free_buf(uintptr_t b)
+{
+	rte_pktmbuf_free((struct rte_mbuf *)b);
+}
+
+static const char *port_args(uint16_t port)
+{
+	const struct rte_devargs *da;
+	struct rte_eth_dev_info info;
+
+	if (rte_eth_dev_info_get(port, &info) != 0 || info.device == NULL)
+		return NULL;
+#if RTE_VERSION >= RTE_VERSION_NUM(22, 11, 0, 0)
+	da = rte_dev_devargs(info.device);
+#else
+	da = info.device->devargs;
+#endif
+	return da == NULL ? NULL : da->args;
+}
+
+int ndpip_memif_client(uint16_t port)
+{
+	const char *args = port_args(port);
+
+	return args != NULL && strstr(args, "role=server") == NULL && strstr(args, "role=master") == NULL;
 }

@@ -3,8 +3,8 @@ package dpdk
 /*
 #include <errno.h>
 #include <stdlib.h>
-#include <rte_ethdev.h>
 #include "eal.h"
+#include "ethdev.h"
 #include "gate.h"
 #include "port.h"
 */
@@ -72,7 +72,7 @@ func PortByName(name string) (uint16, error) {
 
 // PortName is the name of the device behind a port.
 func PortName(id uint16) (string, error) {
-	var buf [C.RTE_ETH_NAME_MAX_LEN]C.char
+	var buf [C.NDPIP_ETH_NAME_MAX_LEN]C.char
 	if ret := C.rte_eth_dev_get_name_by_port(C.uint16_t(id), &buf[0]); ret != 0 || C.rte_eth_dev_is_valid_port(C.uint16_t(id)) == 0 {
 		return "", &Error{Call: "rte_eth_dev_get_name_by_port", What: fmt.Sprintf("port %d", id), Errno: syscall.ENODEV, Text: strerror(syscall.ENODEV), Hint: havePorts()}
 	}

@@ -38,6 +38,15 @@ int ndpip_port_stats(uint16_t port, struct ndpip_port_stats *out);
 int ndpip_port_link(uint16_t port);
 int ndpip_port_set_mac(uint16_t port, const uint8_t mac[6]);
 
+/* ndpip_memif_client says whether a net_memif port is the client of its link. */
+int ndpip_memif_client(uint16_t port);
+
+/* Bursts of mbufs by their addresses, for those who keep mbufs themselves; the pool of a receive queue, or NULL. */
+uint16_t ndpip_rx_burst(uint16_t port, uint16_t q, uintptr_t *b, uint16_t n);
+uint16_t ndpip_tx_burst(uint16_t port, uint16_t q, uintptr_t *b, uint16_t n);
+struct rte_mempool *ndpip_rx_pool(uint16_t port, uint16_t q);
+void ndpip_free_buf(uintptr_t b);
+
 /* Two net_ring ports, each receiving on the rings that the other sends on. The names are "net_ring_" NAME "a" and "b". */
 #define NDPIP_RING_QUEUES 8
 struct ndpip_ring_pair {

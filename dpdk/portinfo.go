@@ -2,8 +2,8 @@ package dpdk
 
 /*
 #include <errno.h>
-#include <rte_ethdev.h>
 #include "eal.h"
+#include "ethdev.h"
 #include "port.h"
 */
 import "C"
