@@ -78,7 +78,9 @@ func (l *lab) measure(cells []cell) map[cell]figures {
 		got[c] = make(figures, l.seeds)
 	}
 	all := len(cells) * l.seeds
-	var next, done atomic.Int64
+	var next atomic.Int64
+	var mu sync.Mutex // of what is below
+	done := 0
 	var wait sync.WaitGroup
 	for range l.workers {
 		wait.Go(func() {
@@ -89,7 +91,10 @@ func (l *lab) measure(cells []cell) map[cell]figures {
 				}
 				c, seed := cells[i/l.seeds], i%l.seeds
 				got[c][seed] = newSim(l.path, c.window, strings.Fields(c.streams), uint64(seed)+1).measure(l.warm, l.d)
-				fmt.Fprintf(l.progress, "\r%s: %d of %d runs ", c.experiment, done.Add(1), all)
+				mu.Lock()
+				done++
+				fmt.Fprintf(l.progress, "\r%s: %d of %d runs ", c.experiment, done, all)
+				mu.Unlock()
 			}
 		})
 	}

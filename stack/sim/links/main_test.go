@@ -16,23 +16,27 @@ import (
 
 // Two Reno streams on a short path fill it and share it.
 func TestShare(t *testing.T) {
-	path := link.Path{Rate: 50e6, Delay: 5 * time.Millisecond, Queue: 60}
+	path := link.Path{Rate: 10e6, Delay: 5 * time.Millisecond, Queue: 15}
 	got := newSim(path, 1<<20, many("reno", 2), 1).measure(2*time.Second, 8*time.Second)
-	if s := sum(got); s < 42 || s > 50 || min(got[0], got[1]) < 8 {
-		t.Errorf("%.1f Mb/s of 50", got)
+	if s := sum(got); s < 8.4 || s > 10 || min(got[0], got[1]) < 1.6 {
+		t.Errorf("%.1f Mb/s of 10", got)
 	}
 }
 
 // small is a lab on a short path.
 func small() *lab {
-	return &lab{path: link.Path{Rate: 10e6, Delay: 10 * time.Millisecond, Queue: 50, Loss: 1e-3}, warm: 500 * time.Millisecond, d: 500 * time.Millisecond, window: 1 << 18,
-		controls: []string{"cubic", "fast"}, seeds: 2, crowd: 2, windows: []int{1, 16}, workers: 2, progress: &strings.Builder{}}
+	d := 500 * time.Millisecond
+	if testing.Short() {
+		d = 200 * time.Millisecond
+	}
+	return &lab{path: link.Path{Rate: 10e6, Delay: 10 * time.Millisecond, Queue: 50, Loss: 1e-2}, warm: d, d: d, window: 1 << 18,
+		controls: []string{"cubic", "fast"}, seeds: 2, crowd: 2, windows: []int{1}, workers: 2, progress: &strings.Builder{}}
 }
 
 // Each experiment has a figure of each run for each place of its table and of its picture, and no link carries more than it
 // can.
 func TestExperiments(t *testing.T) {
-	rows := map[string]int{"versus": 3, "crowd": 2, "window": 2, "sharing": 6}
+	rows := map[string]int{"versus": 3, "crowd": 2, "window": 1, "sharing": 6}
 	for _, e := range experiments {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
@@ -60,7 +64,7 @@ func TestExperiments(t *testing.T) {
 					require.Less(t, at.Place, len(p.Places))
 				}
 			}
-			if e.name != "sharing" {
+			if e.name == "versus" || e.name == "crowd" { // of the others nothing is published at these places
 				require.True(t, p.Series[len(p.Series)-1].Faint, "what was published is there")
 			}
 		})
