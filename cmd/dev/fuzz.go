@@ -57,8 +57,9 @@ func (t *suite) fuzz() error {
 	return nil
 }
 
-// fuzzEnd is how the go command says that a target's time ended. Before 1.27 it now and then takes the end of
-// the time for a failure (go.dev/issue/75804): all that it says then is "context deadline exceeded". A failure of the target's comes with an input.
+// fuzzEnd is how the go command says that a target's time ended. Before 1.27 it now and then takes the end of the time for
+// a failure (go.dev/issue/75804): all that it says then is "context deadline exceeded". A failure of the target's comes
+// with an input.
 type fuzzEnd struct{ deadline, other bool }
 
 func (e *fuzzEnd) see(line string) {
